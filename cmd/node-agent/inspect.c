@@ -50,7 +50,7 @@ static void print_table(const struct table *table, FILE *out)
 }
 
 /* "3d", "-2h": people want to know how long, not when. Owned. */
-static char *rest_of(int64_t end_ms, int64_t now_ms)
+static char *duration(int64_t end_ms, int64_t now_ms)
 {
     static const struct {
         int64_t ms;
@@ -71,7 +71,7 @@ static void print_components(const struct cr_node_report *report, int64_t now_ms
                                       cr_strdup("HEALTH"), cr_strdup("RESTART"), NULL, NULL});
     for (size_t i = 0; i < report->components_len; i++) {
         const struct cr_node_component *one = &report->components[i];
-        char *age = one->running && one->started_ms ? rest_of(now_ms, one->started_ms) : cr_strdup("-");
+        char *age = one->running && one->started_ms ? duration(now_ms, one->started_ms) : cr_strdup("-");
         add_row(&table,
                 (char *[COLUMNS]){cr_strdup(one->name), cr_strdup(one->version ? one->version : "-"), age,
                                   cr_asprintf("%s%s%s", cr_node_health_name(one->health),
@@ -108,7 +108,7 @@ static void print_files(const struct cr_node_report *report, int64_t now_ms, FIL
                                   cr_asprintf("%s%s%s", cr_or_empty(one->via), one->via ? " " : "", one->parameter),
                                   cr_strdup(cr_role_name(one->role)), cr_strdup(cr_method_name(one->method)),
                                   cr_asprintf("%s%s", cr_node_loaded_name(one->loaded), evidence),
-                                  rest_of(one->not_after_ms, now_ms), place_of(one)});
+                                  duration(one->not_after_ms, now_ms), place_of(one)});
     }
     print_table(&table, out);
 }
@@ -116,7 +116,7 @@ static void print_files(const struct cr_node_report *report, int64_t now_ms, FIL
 static void print_others(const struct cr_node_report *report, int64_t now_ms, FILE *out)
 {
     for (size_t i = 0; i < report->cas_len; i++) {
-        cr_autofree char *rest = rest_of(report->cas[i].not_after_ms, now_ms);
+        cr_autofree char *rest = duration(report->cas[i].not_after_ms, now_ms);
         fprintf(out, "CA %.16s… %s, ends in %s\n", report->cas[i].fingerprint, cr_or_empty(report->cas[i].subject),
                 rest);
     }

@@ -142,7 +142,7 @@ static const struct cr_flag table[] = {
     CR_FLAG(SWITCH, "help", struct flags, help, .letter = 'h'),
 };
 
-/* Whoever asks for TLS or a token in one flag must not be served openly because of another. */
+/* A user who asks for TLS or a token in one flag must not be served openly because of another. */
 static bool check_open(const struct flags *flags, struct cr_error *err)
 {
     const char *other = flags->metrics_files.certificate            ? "--metrics-tls-cert-file"

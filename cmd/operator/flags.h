@@ -30,7 +30,7 @@ struct flags {
     const char *metrics_address;
     enum metrics_auth metrics_auth;
     struct cr_tls_files metrics_files; /* without any, a certificate is made in memory */
-    bool metrics_open;                 /* plain HTTP, and nobody is asked for a token */
+    bool metrics_open;                 /* plain HTTP, and no client is asked for a token */
     const char *health_address;        /* "": with the metrics */
     enum cr_log_level log_level;
     int workers;

@@ -6,7 +6,7 @@
 #include "kube/access_guard.h"
 
 struct metrics_page {
-    struct cr_access_guard *guard; /* owned; NULL: nobody is asked for a token */
+    struct cr_access_guard *guard; /* owned; NULL: no client is asked for a token */
     struct cr_tls_serving *files;  /* owned; TLS with the files of the flags; NULL: none are given */
     struct cr_tlsreload *made;     /* owned; TLS with a certificate made in memory; NULL: none is needed */
 };

@@ -19,7 +19,7 @@ static volatile sig_atomic_t signals;
 static void say(const char *line, size_t len)
 {
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
-    if (poll(&ready, 1, 0) > 0) /* nobody need read there, and the drain has its time */
+    if (poll(&ready, 1, 0) > 0) /* there may be no reader, and the drain has its time */
         (void)!write(STDERR_FILENO, line, len);
 }
 

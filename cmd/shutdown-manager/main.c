@@ -31,7 +31,7 @@ static bool is_stderr(int fd)
     return fstat(fd, &a) == 0 && fstat(STDERR_FILENO, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* The file may be the pipe of the container's log: whoever reads it must not hold up a drain by reading slowly. */
+/* The file may be the pipe of the container's log: a slow reader must not hold up a drain. */
 static int open_log(const char *path)
 {
     int fd = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644) : -1;
@@ -126,7 +126,7 @@ static int drain(const struct cr_drain_flags *flags)
     hook_prepare(flags);
     if (flags->address && run_service(flags, &result, &err) && result != CR_DRAIN_RESULT_NONE)
         return hook_end(flags, result);
-    /* Neither pages that cannot be served nor a thread that is not to be had keep anybody from draining. */
+    /* Neither HTTP endpoints that cannot be served nor a thread that cannot be had prevent a drain. */
     if (flags->address)
         cr_log(CR_LOG_WARN, "no pages", {"error", *err.text ? err.text : NULL});
     return hook_end(flags, hook_drain(flags));
@@ -147,7 +147,7 @@ static int install(const struct cr_drain_flags *flags)
 static int run(const struct cr_drain_flags *flags)
 {
     cr_log_set_level(flags->log_level);
-    cr_log_never_wait(); /* a drain has its time, whether somebody reads of it or not */
+    cr_log_never_wait(); /* a drain has its time, whether its log is read or not */
     cr_autofd int log = open_log(flags->log_file);
     (void)log;
     switch (flags->command) {

@@ -1,6 +1,6 @@
 /* A static program has no name service: glibc would load the libraries of whatever version is in the container.
- * libevent can look names up, and refers to these; nobody here asks it to. In the place of glibc's they keep the
- * resolver out of the program, and the linker's warnings with it. */
+ * libevent can look names up, and refers to these functions; no code here asks it to. In place of glibc's they keep the
+ * resolver, and the linker's warnings about it, out of the program. */
 #ifdef CERTROLL_STATIC
 
 #include <netdb.h>

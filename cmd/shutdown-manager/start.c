@@ -33,6 +33,6 @@ void start_process(void)
 {
     save_memory();
     hold_standard_files();
-    /* Who read the log may be gone: a hook that a line of it ended would cut all connections. */
+    /* The reader of the log may be gone: if a log line ended the hook, all connections would be cut. */
     (void)signal(SIGPIPE, SIG_IGN);
 }

@@ -1,6 +1,7 @@
-/* ControlPlanePolicy (certroll.dev/v1alpha1): how the cluster's own components follow their files. Namespaced, and
- * heard in kube-system alone; of several the oldest counts, the others say Conflict. It only lets components follow
- * what somebody else writes: it names no certificate. Decoded from parsed JSON with the schema's defaults. */
+/* ControlPlanePolicy (certroll.dev/v1alpha1): how the cluster's own components follow their files. Namespaced; it
+ * counts in kube-system only. Of several policies the oldest counts, and the others report Conflict. It only lets
+ * components follow what another program or a person writes: it names no certificate. Decoded from parsed JSON with the
+ * schema's defaults. */
 #ifndef CR_API_CONTROL_PLANE_H
 #define CR_API_CONTROL_PLANE_H
 
@@ -73,20 +74,21 @@ bool cr_control_plane_policy_decode(const struct cr_json *object, struct cr_cont
 /* --- status --- */
 
 enum { CR_CONTROL_PLANE_CONDITIONS = 6 };
-/* "Ready" (the spec is understood, agents report), "Converged" (everybody has what the files have), "Rotating" (a
+/* "Ready" (the spec is understood, agents report), "Converged" (all components have what the files have), "Rotating" (a
  * component is restarted, or takes something up), "Blocked" (something waits for a person: message says for what),
  * "Degraded" (a step failed, a file is broken, a node is silent), "Conflict" */
 extern const char *const cr_control_plane_condition_types[CR_CONTROL_PLANE_CONDITIONS];
 
-/* One of the three PKIs of a cluster. Told apart by use, not by name: etcd's by etcd's own CA parameters and
- * --etcd-cafile, the front proxy's by --requestheader-client-ca-file, the cluster's by all others. All are lists of
+/* One of the three PKIs of a cluster. They are distinguished by use, not by name: etcd's by etcd's own CA parameters
+ * and --etcd-cafile, the front proxy's by --requestheader-client-ca-file, the cluster's by all others. All are lists of
  * fingerprints in one text, sorted and joined by commas, so that `kubectl wait --for=jsonpath=` can await one state. */
 struct cr_control_plane_authority {
-    char *trusted; /* CAs that everybody who verifies by this PKI is known to have loaded; so leaves of them may be used
-                    */
-    char *pending; /* CAs that are in somebody's file, and not loaded by all */
-    /* All that anybody has, in a file or loaded: trusted and pending in one. That a CA is dropped by all is awaited by
-     * this, since trusted is without it as soon as one has dropped it. "": not known, as when a node is silent. */
+    /* CAs that all components that verify by this PKI are known to have loaded; so leaves of them may be used. */
+    char *trusted;
+    char *pending; /* CAs that are in the file of some component, and not loaded by all */
+    /* All CAs that any component has, in a file or loaded: trusted and pending in one. A wait until all components have
+     * dropped a CA uses this, since trusted lacks it as soon as one has dropped it. "": not known, as when a node is
+     * silent. */
     char *known;
     char *issuing;   /* CAs of which a leaf in use, or a signer, is */
     char *removable; /* of trusted: those that no leaf in use needs, as each verifies against another that is trusted */
@@ -95,8 +97,8 @@ struct cr_control_plane_authority {
 
 struct cr_control_plane_keys {
     char *verifying; /* keys that every API server is known to verify by */
-    char *known;     /* all that anybody verifies by, or has in a file to do so; as with an authority's */
-    char *signing;   /* keys that anybody signs with */
+    char *known;     /* all keys that any component verifies by, or has in a file to do so; as an authority's known */
+    char *signing;   /* keys that any component signs with */
     char *tokens;    /* keys by which tokens are signed that are in use: of pods as agents count them, and of Secrets */
     char *removable; /* of verifying: neither signing nor in tokens */
 };
@@ -124,15 +126,15 @@ struct cr_control_plane_status {
     size_t consumers_len;
     char *restarting_node, *restarting_component, *restarting_token; /* NULL: none */
     int64_t restarting_since_ms;
-    /* It was taken back at restarting_since_ms, not known to have begun: nobody else is ordered before its agent has
-     * said that it has not. */
+    /* The order was taken back at restarting_since_ms, and it is not known whether the restart had begun. No other
+     * restart is ordered before its agent has reported that it has not. */
     bool restarting_revoked;
-    /* A restart that failed; NULL: none has. Nobody is restarted until the files of that component, its process or
-     * spec.restart.retry change, which failed_state is a digest of. */
+    /* A restart that failed; NULL: none has. No component is restarted until the files of that component, its process
+     * or spec.restart.retry change. failed_state is a digest of these. */
     char *failed_node, *failed_component, *failed_token, *failed_state;
     char *handled_retry; /* spec.restart.retry that was looked at last */
     /* What workloads and kubelets follow: the digest of kube-root-ca.crt when all namespaces had it last, the key that
-     * everybody signed with last, and since when it is another than before; 0: it was so at first sight. */
+     * all signers last signed with, and since when it differs from the one before; 0: it was so at first sight. */
     char *root_ca, *signing_key;
     int64_t root_ca_since_ms, signing_key_since_ms;
     char *next; /* one sentence: what happens next, or what it waits for */

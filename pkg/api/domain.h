@@ -62,7 +62,7 @@ struct cr_domain_leaf {
     char *ns;     /* of its Secret. TrustDomain: the domain's own */
     char *secret; /* that workloads mount, written by us: tls.crt, tls.key, ca.crt */
     enum cr_leaf_source source;
-    char *mirror; /* MIRROR: the Secret that somebody else writes, in the same namespace */
+    char *mirror; /* MIRROR: the Secret that another program writes, in the same namespace */
     /* ISSUE: */
     char *common_name; /* NULL: none */
     struct cr_strvec dns_names, addresses, uris, emails, organizations;
@@ -98,7 +98,7 @@ enum cr_retire { CR_RETIRE_NEXT_ROTATION, CR_RETIRE_CONVERGED, CR_RETIRE_NEVER }
 
 /* The least that a stage needs of every pod. */
 enum cr_evidence_level { CR_LEVEL_INFERRED, CR_LEVEL_VERIFIED };
-/* A published object that no policy covers, so that nobody knows who reads it. */
+/* A published object that no policy covers, so that its readers are not known. */
 enum cr_uncovered {
     CR_UNCOVERED_WAIT,  /* the stage waits, and says which object */
     CR_UNCOVERED_DELAY, /* counts as Inferred once every kubelet must have refreshed it */

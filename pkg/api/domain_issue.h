@@ -1,4 +1,4 @@
-/* What is said of certificates that a trust domain issues, a CA or a leaf. Private to pkg/api. */
+/* The spec of certificates that a trust domain issues, a CA or a leaf. Private to pkg/api. */
 #ifndef CR_API_DOMAIN_ISSUE_H
 #define CR_API_DOMAIN_ISSUE_H
 

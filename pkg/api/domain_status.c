@@ -99,7 +99,7 @@ void cr_domain_status_dispose(struct cr_domain_status *status)
 
 static void copy_object(struct cr_domain_object_status *to, const struct cr_domain_object_status *from)
 {
-    *to = *from; /* then everything that is owned anew */
+    *to = *from; /* then everything that is owned is copied */
     to->kind = cr_strdup_or_null(from->kind);
     to->ns = cr_strdup_or_null(from->ns);
     to->name = cr_strdup_or_null(from->name);

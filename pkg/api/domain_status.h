@@ -8,8 +8,8 @@
 #include "api/status.h"
 #include "api/trust_problem.h"
 
-/* Of more objects than STATUS_OBJECTS_MAX the others are listed with what must be remembered alone: what was
- * written and whether it has arrived. */
+/* Objects beyond STATUS_OBJECTS_MAX are listed only with what must be remembered: what was written and whether it has
+ * arrived. */
 enum { CR_DOMAIN_CONDITIONS = 8, CR_DOMAIN_STATUS_OBJECTS_MAX = 100, CR_DOMAIN_CAS_MAX = 16 };
 /* "Ready", "Converged", "Rotating", "Held", "Degraded" (something is refused), "ExpiringSoon", "RetirementPending" (a
  * CA of before is trusted), "Distrusted" (only where spec.distrust lists something) */
@@ -145,7 +145,7 @@ struct cr_domain_object_status *cr_domain_status_object_add(struct cr_domain_sta
 /* Which rotation one version of an object was published for. */
 struct cr_domain_step {
     struct cr_restart_step restart; /* one */
-    bool distrusts;                 /* for a CA that spec.distrust lists, which somebody trusts still */
+    bool distrusts;                 /* for a CA that spec.distrust lists and that is still trusted somewhere */
     bool awaits_record; /* the domain publishes there, and that version is not on its record: another program has
                          * written it, or the domain has just now */
 };

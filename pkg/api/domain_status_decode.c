@@ -17,7 +17,7 @@ static int64_t span_or_0(const struct cr_json *object, const char *key)
     return text && cr_duration_parse(text, &ms, NULL) ? ms : 0;
 }
 
-/* One that cannot be named is none; what is under way then begins anew, with what is published as it is. */
+/* One that cannot be named is none; what is under way then begins again, with what is published as it is. */
 static void decode_rotation(const struct cr_json *json, struct cr_domain_status *out)
 {
     if (!cr_status_read_id(json, out->rotation, sizeof out->rotation))

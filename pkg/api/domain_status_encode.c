@@ -116,7 +116,7 @@ static bool has_converged(const struct cr_domain_object_status *object)
            (!trust || object->trust_evidence);
 }
 
-/* What a person has to look at comes before what only needs time; last, of what nothing is known. */
+/* What a person has to look at comes before what only needs time; what nothing is known of comes last. */
 static int urgency(const struct cr_domain_object_status *object)
 {
     if (object->problem)

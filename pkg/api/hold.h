@@ -1,6 +1,6 @@
 /* Why a consumer waits: one value for each gate or reason that holds it. status.consumers[].blockedReason, the label of
- * certroll_consumers_blocked, the index of who waits for a budget and the Events come from the value. The text beside
- * it is for people, and no program reads it. docs/api.md says of each when it is set and what to do. */
+ * certroll_consumers_blocked, the index of consumers that wait for a budget and the Events come from the value. The
+ * text beside it is for people, and no program reads it. docs/api.md says of each when it is set and what to do. */
 #ifndef CR_API_HOLD_H
 #define CR_API_HOLD_H
 
@@ -21,10 +21,10 @@ enum cr_hold {
     CR_HOLD_NO_SECRET,
     CR_HOLD_NOT_FOUND,
     CR_HOLD_USES_NO_SECRET,
-    /* What its pods show, at rest. */
+    /* What its pods show while it is idle. */
     CR_HOLD_NOT_VERIFIED,
     CR_HOLD_OTHER_CERTIFICATE,
-    /* What the Secret holds, and who takes it. */
+    /* What the Secret holds, and which software takes it. */
     CR_HOLD_UNKNOWN_SOFTWARE,
     CR_HOLD_SECRET_PROBLEM,
     CR_HOLD_IMMUTABLE_SECRET,
@@ -70,12 +70,13 @@ const char *cr_hold_name(enum cr_hold hold);
 /* False: it is none of the names (NULL, "", or of another version); *hold is left alone. */
 bool cr_hold_parse(const char *text, enum cr_hold *hold);
 /* A person must lift it: its consumer is Blocked. Else it may pass by itself: its consumer is Pending. Says nothing of
- * those whose state is set apart: found once a restart is under way (Evidence, Drain, RolloutFailed), or with nothing
- * to restart (NoSecret, NotFound, UsesNoSecret, NotVerified, OtherCertificate). */
+ * holds with a state that is set apart: found once a restart is under way (Evidence, Drain, RolloutFailed), or with
+ * nothing to restart (NoSecret, NotFound, UsesNoSecret, NotVerified, OtherCertificate). */
 bool cr_hold_needs_a_person(enum cr_hold hold);
-/* A restart is let go by what the API server tells of PodDisruptionBudgets or of other rollouts. */
+/* An event of the API server about PodDisruptionBudgets or other rollouts ends the hold. */
 bool cr_hold_waits_for_budget(enum cr_hold hold);
-/* It is worth a series of certroll_consumers_blocked. Not so: a pause of seconds, and what the state tells already. */
+/* It is worth a series of certroll_consumers_blocked. Not worth one: a pause of seconds, and what the state already
+ * shows. */
 bool cr_hold_is_counted(enum cr_hold hold);
 /* Nothing is asked of the consumer, and it does not have what the policy means it to have. */
 bool cr_hold_is_unmet(enum cr_hold hold);

@@ -1,5 +1,5 @@
-/* What becomes of a leaf without a name that clients ask for, as whoever has its Secret says it: by an annotation, for
- * those who cannot edit the policy. */
+/* What becomes of a leaf without a name that clients ask for. The owner of its Secret sets this by an annotation, for
+ * owners who cannot edit the policy. */
 #ifndef CR_API_MISSING_NAME_H
 #define CR_API_MISSING_NAME_H
 

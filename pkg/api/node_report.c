@@ -120,7 +120,7 @@ void cr_node_report_dispose(struct cr_node_report *report)
     *report = (struct cr_node_report){0};
 }
 
-/* Whatever else is told of is a static pod's. A report that tells of no program at all may be of any node. */
+/* Every other reported component is a static pod's. A report without any component may be of any node. */
 static bool has_kubelet_alone(const struct cr_node_report *report)
 {
     for (size_t i = 0; i < report->components_len; i++)

@@ -1,7 +1,7 @@
 /* NodeCertificateReport (certroll.dev/v1alpha1): what one node has of certificates, and the one thing that is asked of
  * it. Cluster-scoped, named after its node. Its spec is the operator's: an order; its status the agent's of that node.
- * So each side's writes can be the last before a crash, and none is ever written by two. Decoding is lenient (a broken
- * part reads as absent, which is never the reason to act), encoding deterministic. */
+ * So each side's writes can be the last before a crash, and no part is ever written by two. Decoding is lenient (a
+ * broken part reads as absent, which is never the reason to act), encoding deterministic. */
 #ifndef CR_API_NODE_REPORT_H
 #define CR_API_NODE_REPORT_H
 
@@ -49,7 +49,7 @@ struct cr_node_component {
     char *version; /* NULL: not known */
     char *pod;     /* the mirror pod's name; NULL: the kubelet */
     bool running;
-    char *process;         /* cr_node_program.identity: tells one process from another; NULL: does not run */
+    char *process;         /* cr_node_program.identity: distinguishes one process from another; NULL: does not run */
     int64_t started_ms;    /* of its process, wall clock, for people: it may differ by some ms; 0: not known */
     char *restart;         /* how the agent would: "Manifest", "Signal", "Command"; NULL: it may not, see refusal */
     char *restart_refused; /* in words; NULL with restart */
@@ -67,7 +67,7 @@ enum cr_node_file_kind {
 };
 
 enum cr_node_loaded {
-    CR_NODE_LOADED_UNKNOWN, /* it cannot be told; counts as not loaded, but is never the reason for a restart */
+    CR_NODE_LOADED_UNKNOWN, /* it cannot be determined; counts as not loaded, but is never the reason for a restart */
     CR_NODE_LOADED_YES,     /* the process has what the file has */
     CR_NODE_LOADED_SOON,    /* it will take it up by itself, at due_ms at the latest */
     CR_NODE_LOADED_NO,      /* only a restart makes it do so */
@@ -160,10 +160,10 @@ struct cr_node_report {
     /* Each beginning with the program: with any of them files may be missing from the list. */
     struct cr_strvec troubles;
 };
-/* How often a report is renewed at the latest, and how old it may be before it says nothing of now. Of a node that has
- * no static pods, and does nothing that anybody waits for, that is longer: there may be 5,000 of them, and each renewal
- * is a write of some kilobytes (a kubelet renews its Node each 5 min). What changes is written at once, there as well.
- */
+/* How often a report is renewed at the latest, and how old it may be before it says nothing of now. The interval is
+ * longer for a node that has no static pods and does nothing that the operator waits for: there may be 5,000 such
+ * nodes, and each renewal is a write of some kilobytes (a kubelet renews its Node each 5 min). Changes are written at
+ * once, there as well. */
 enum {
     CR_NODE_RENEW_MS = 20 * 1000,
     CR_NODE_STALE_MS = 75 * 1000,

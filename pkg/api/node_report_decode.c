@@ -1,5 +1,5 @@
 /* A node's report from JSON, lenient: it may have been written by another version or by a person's hand. What is broken
- * reads as absent, and of a row that is, the troubles tell: whoever needs all rows must not take what is left for all.
+ * reads as absent, and the troubles report a broken row: code that needs all rows must not take what is left for all.
  */
 #include "api/node_report.h"
 

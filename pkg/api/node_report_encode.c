@@ -148,7 +148,7 @@ static void encode_act(const struct cr_node_act *act, struct cr_json *out)
     cr_status_set_text(object, "process", act->process, TEXT_MAX);
 }
 
-/* --- for people, read by nobody else --- */
+/* --- for people only, read by no program --- */
 
 static void encode_summary(const struct cr_node_report *report, struct cr_json *out)
 {

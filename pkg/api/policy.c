@@ -170,7 +170,7 @@ static bool decode_secrets(const struct cr_node *spec, struct cr_policy *policy,
 static bool decode_reload_of(const struct cr_node *reload, enum cr_role role, struct cr_reload_override *out,
                              struct cr_error *err)
 {
-    /* Not Unknown, which comes first: nobody overrides knowledge with ignorance. */
+    /* Not Unknown, which comes first: a policy must not override knowledge with ignorance. */
     const char *words[CR_METHOD_COUNT - 1];
     for (unsigned m = CR_METHOD_WATCH; m < CR_METHOD_COUNT; m++)
         words[m - 1] = cr_method_name((enum cr_method)m);

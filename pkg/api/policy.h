@@ -22,7 +22,7 @@
 /* As in the schema, where more consumers would pass the CEL budget of the rule that compares each with each. */
 enum { CR_POLICY_SECRETS_MAX = 64, CR_POLICY_CONSUMERS_MAX = 128, CR_POLICY_OPAQUE_MAX = 16, CR_POLICY_AFTER_MAX = 8 };
 /* With those that are found. Secrets that are selected count into CR_POLICY_SECRETS_MAX. */
-enum { CR_POLICY_IN_FORCE_MAX = 512 };
+enum { CR_POLICY_EFFECTIVE_MAX = 512 };
 
 /* How a consumer uses material (design: role). A set of roles is a bit mask of CR_ROLE_BIT(). */
 enum cr_role {
@@ -85,7 +85,7 @@ struct cr_verify_endpoint {
     enum cr_verify_protocol protocol;
     int port;
     char *server_name; /* NULL: none */
-    char *secret_name; /* whose leaf it must show; NULL: the leaf that it shows tells */
+    char *secret_name; /* the Secret with the leaf that it must show; NULL: determined by the leaf that it shows */
 };
 
 struct cr_policy_verify {
@@ -118,10 +118,10 @@ const char *cr_policy_kind_api_version(const char *kind);
 /* Ingress, Gateway: no pods of its own, its controller watches the Secrets that it names. */
 bool cr_policy_kind_by_api(const char *kind);
 /* Job, CronJob: its pods end by themselves, and those of its next run mount what the Secrets hold by then
- * (kubernetes.io/docs/concepts/workloads/controllers/job). Never restarted, so nobody looks at it. */
+ * (kubernetes.io/docs/concepts/workloads/controllers/job). Never restarted, so it is not looked at. */
 bool cr_policy_kind_runs_to_end(const char *kind);
 
-/* What to do with a consumer of which nobody knows how it takes up new material. */
+/* What to do with a consumer if it is not known how it takes up new material. */
 enum cr_unknown { CR_UNKNOWN_RESTART, CR_UNKNOWN_REPORT };
 
 struct cr_policy_discover {
@@ -196,8 +196,8 @@ struct cr_policy {
     struct cr_policy_restart restart;
     struct cr_policy_trust trust;
 
-    /* Paths of fields that are set but not acted on by this version ("spec.consumers[0].targetRef.kind"): told
-     * in a condition, never silently ignored. */
+    /* Paths of fields that are set but not acted on by this version ("spec.consumers[0].targetRef.kind"): reported in a
+     * condition, never silently ignored. */
     struct cr_strvec unsupported;
 };
 

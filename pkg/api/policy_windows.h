@@ -6,7 +6,7 @@
 #include "api/policy.h"
 
 /* Reads windows and overrideWindowBeforeExpiry of spec.restart, which may be absent. out is zeroed; to be disposed of
- * also on failure. Whether a time zone is known is nothing that the policy can tell. */
+ * also on failure. Whether a time zone is known cannot be determined from the policy. */
 bool cr_policy_windows_decode(const struct cr_node *restart, struct cr_policy_restart *out,
                               struct cr_error *err) CR_MUST_USE;
 void cr_policy_windows_dispose(struct cr_policy_restart *restart);

@@ -13,7 +13,7 @@
 
 enum cr_selector_operator {
     CR_SELECTOR_IN,
-    CR_SELECTOR_NOT_IN, /* also true for who has no such label */
+    CR_SELECTOR_NOT_IN, /* also true for an object without such a label */
     CR_SELECTOR_EXISTS,
     CR_SELECTOR_DOES_NOT_EXIST,
 };

@@ -64,7 +64,7 @@ void cr_policy_status_dispose(struct cr_policy_status *status)
 
 static void copy_secret(struct cr_secret_status *to, const struct cr_secret_status *from)
 {
-    *to = *from; /* then everything that is owned anew */
+    *to = *from; /* then everything that is owned is copied */
     to->name = cr_strdup_or_null(from->name);
     to->observed_resource_version = cr_strdup_or_null(from->observed_resource_version);
     to->settled = (struct cr_material){0};

@@ -41,7 +41,7 @@ struct cr_pending_change {
     bool was_immutable;           /* the Secret that held the material before was immutable */
 };
 
-/* Weakest first. First sight: it was there when it was first looked at, and nothing is known of who has it. */
+/* Weakest first. First sight: it was there when it was first looked at, and it is not known which pods have it. */
 enum cr_settled_by { CR_SETTLED_FIRST_SIGHT, CR_SETTLED_INFERRED, CR_SETTLED_VERIFIED };
 const char *cr_settled_by_name(enum cr_settled_by by); /* "FirstSight", "Inferred", "Verified" */
 bool cr_settled_by_parse(const char *text, enum cr_settled_by *by);
@@ -56,8 +56,8 @@ struct cr_secret_status {
     bool immutable;                  /* the Secret was then */
     bool has_settled;
     struct cr_material settled; /* digests and not-after only survive the round trip */
-    /* By what it is known that every consumer has it: the weakest of their pods, at the last change of trust and of the
-     * leaf. What nobody reads is verified. */
+    /* How it is known that every consumer has it: the weakest proof of their pods, at the last change of trust and of
+     * the leaf. What no consumer reads counts as verified. */
     enum cr_settled_by trust_by, leaf_by;
     int64_t settled_ms; /* wall, when the last change did, or the first sight was; 0: not known */
     int64_t changed_ms; /* wall, when that change was seen; 0: first sight, or not known */
@@ -155,7 +155,7 @@ struct cr_condition {
 };
 enum { CR_CONDITIONS = 7 };
 extern const char *const cr_condition_types[CR_CONDITIONS];
-/* Of Converged and Degraded: a pod that no workload made uses a Secret and came before the change. */
+/* A reason of Converged and Degraded: a pod that no workload made uses a Secret and came before the change. */
 #define CR_REASON_UNMANAGED_POD "UnmanagedPod"
 
 struct cr_rotation_record {
@@ -193,10 +193,10 @@ void cr_policy_status_copy(struct cr_policy_status *to, const struct cr_policy_s
  * but for pending.since and .first, consumers[].since and .restarts (microsecond text), which are compared with others.
  * A pending change without readable settled material is dropped: nothing says what it was from. */
 void cr_policy_status_decode(const struct cr_json *status, struct cr_policy_status *out);
-/* Owned. It fits into the object that etcd takes (1.5 MiB with the spec), whatever the Secrets hold: lists of CAs and
- * of opaque keys have a share each of what there is for all Secrets; of a longer one only a summary is encoded. Adds
- * `totals` {secrets, consumers, converged, pods, verified, …}, and for printer columns `expires` (earliest end of a
- * leaf, or of trust that comes without one), `converged` ("3/3": idle or converged, of those not absent) and `problem`
+/* Owned. It fits into the object that etcd takes (1.5 MiB with the spec), whatever the Secrets hold: each list of CAs
+ * or of opaque keys has a share of the space for all Secrets; only a summary is encoded of a longer list. Adds `totals`
+ * {secrets, consumers, converged, pods, verified, …}, and for printer columns `expires` (earliest end of a leaf, or of
+ * trust that comes without one), `converged` ("3/3": idle or converged, of those not absent) and `problem`
  * (cr_policy_status_problem). Each member of status is always there (the first and the last may be null), so that the
  * result can be a merge patch. Texts are cut to the schema's lengths. */
 struct cr_json *cr_policy_status_encode(const struct cr_policy_status *status);
@@ -217,8 +217,8 @@ void cr_status_condition(struct cr_policy_status *status, const char *type, bool
 void cr_status_condition_unknown(struct cr_policy_status *status, const char *type, const char *reason,
                                  const char *message, int64_t generation, int64_t now_ms);
 const struct cr_condition *cr_status_condition_get(const struct cr_policy_status *status, const char *type);
-/* Whether a person should know of it: Ready, Converged and Distrusted when they are not True; of the others those that
- * are True, except Rotating and RetirementPending. One that is not set is no trouble. */
+/* Whether a person should know of the condition: Ready, Converged and Distrusted when they are not True; all others
+ * when they are True, except Rotating and RetirementPending. A condition that is not set is no trouble. */
 bool cr_condition_is_trouble(const struct cr_condition *condition);
 /* The reason of the first of Ready, Degraded, ExpiringSoon, Conflict and Blocked that is trouble; NULL: none is.
  * Borrowed. */

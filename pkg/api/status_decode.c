@@ -24,7 +24,7 @@ static bool read_changes(const struct cr_json *object, unsigned *changes)
     return true;
 }
 
-/* Short words that only help to tell what is seen: broken, they are not known. */
+/* Short words that only help to name what is seen: broken, they are not known. */
 static void read_hex(const struct cr_json *object, const char *key, char *out, size_t size)
 {
     const char *text = cr_or_empty(cr_json_string(cr_json_get(object, key)));
@@ -82,7 +82,7 @@ static bool decode_opaque(const struct cr_json *json, struct cr_material *out)
     return true;
 }
 
-/* Only a help to tell which entry changed: broken, it cannot be told. */
+/* Only a help to determine which entry changed: if it is broken, that is not known. */
 static void decode_opaque_keys(const struct cr_json *json, struct cr_strvec *keys)
 {
     const struct cr_json *array = cr_json_get(json, "opaqueKeys");

@@ -182,7 +182,7 @@ static int64_t secret_end(const struct cr_policy_status *status, const struct cr
     return cr_material_summarize_trust(now).not_after_ms;
 }
 
-/* Of what the material has. */
+/* Only for the parts that the material has. */
 static void encode_settled_by(struct cr_json *object, const struct cr_secret_status *secret)
 {
     if (cr_material_has_trust(&secret->settled))
@@ -245,7 +245,7 @@ static void add_step(struct cr_json *array, const struct cr_restart_step *step)
     cr_json_add_string(array, text);
 }
 
-/* Of what is left out nobody knows then that a rotation asked for it: it counts by itself. */
+/* A restart that is left out is then not known to be of a rotation: it counts by itself. */
 static void encode_steps(struct cr_json *object, const struct cr_restart_times *restarts, size_t most)
 {
     size_t len = restarts->len < most ? restarts->len : most;
@@ -346,7 +346,7 @@ static bool has_memory(const struct cr_consumer_status *consumer)
     return consumer->restarted_for || consumer->restarts.len;
 }
 
-/* Whoever has to be looked at by a person comes before who only needs time. */
+/* A consumer that a person must look at comes before one that only needs time. */
 static int urgency(const struct cr_consumer_status *consumer)
 {
     if (consumer->state == CR_CONSUMER_FAILED || consumer->state == CR_CONSUMER_BLOCKED)
@@ -354,7 +354,8 @@ static int urgency(const struct cr_consumer_status *consumer)
     return has_converged(consumer) ? 2 : 1;
 }
 
-/* All when they fit; else first those that a person has to look at, and of the others only who has a memory. */
+/* All when they fit; else first those that a person has to look at, and of the others only those with something to
+ * remember. */
 static struct cr_json *encode_consumers(const struct cr_policy_status *status)
 {
     struct cr_json *array = cr_json_new_array();

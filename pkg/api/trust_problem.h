@@ -9,7 +9,7 @@
 #include "pki/bundle.h"
 #include "pki/material.h"
 
-/* Of what is published: whose it is, or whose it may become (consent): cr_domain_title, or
+/* The owner of a published object, or the one that may become its owner (consent): cr_domain_title, or
  * "CertRotationPolicy/<ns>/<name>". */
 #define CR_DOMAIN_ANNOTATION "certroll.dev/trust-domain"
 
@@ -47,7 +47,7 @@ enum cr_trust_reason {
     CR_TRUST_MATERIAL_TOO_COSTLY,
     /* The bundle. */
     CR_TRUST_WOULD_CUT_OFF,     /* "BundleWouldCutOff": a client of a leaf in use would not verify it any more */
-    CR_TRUST_BUNDLE_TOO_COSTLY, /* "BundleTooCostly": whether anybody would be cut off takes more than may be spent */
+    CR_TRUST_BUNDLE_TOO_COSTLY, /* "BundleTooCostly": to find out who would be cut off takes more than may be spent */
     CR_TRUST_REASONS,
 };
 
@@ -63,9 +63,9 @@ bool cr_trust_is_foreign(enum cr_trust_reason reason);
 /* What a sentence is about; all borrowed, what does not apply is NULL. */
 struct cr_trust_about {
     const char *object;    /* "Secret ns/name" */
-    const char *owner;     /* whose it is by its annotation, or who else writes it */
-    const char *wanted;    /* whose it would have to be */
-    const char *detail;    /* in the words of the API server, or of who has looked */
+    const char *owner;     /* its owner by its annotation, or who else writes it */
+    const char *wanted;    /* the owner that it would have to have */
+    const char *detail;    /* in the words of the API server, or of the code that has looked */
     const char *ca;        /* its subject */
     const char *leaf;      /* that a client of it would not verify any more: "Secret ns/name" */
     const char *client;    /* which: "OpenSSL" */
@@ -74,7 +74,7 @@ struct cr_trust_about {
 
 /* One sentence that names what is wrong and what to do, for a reason that several kinds of publication have: NotOurs,
  * OtherDomain, TargetIsSource, Immutable, OtherWriter (owner: who, detail: until when), Forbidden, SourceUnusable,
- * NewCANeedsItsIssuer, BundleWouldCutOff, BundleTooCostly. Of all others it is the detail. Owned. */
+ * NewCANeedsItsIssuer, BundleWouldCutOff, BundleTooCostly. For all other reasons it is the detail. Owned. */
 char *cr_trust_problem_text(enum cr_trust_reason reason, const struct cr_trust_about *about);
 
 #endif

@@ -265,7 +265,7 @@ static bool may_become_known(const struct cr_policy_status *status)
 {
     int64_t now_ms = cr_clock_wall_ms();
     for (size_t i = 0; i < status->consumers_len; i++)
-        if (cr_breaker_may_be_told(&status->consumers[i].restarts, now_ms))
+        if (cr_breaker_awaits_rotation(&status->consumers[i].restarts, now_ms))
             return true;
     return false;
 }

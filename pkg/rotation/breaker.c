@@ -8,7 +8,7 @@ static bool counts(struct cr_breaker rule, int64_t restart_ms, int64_t now_ms)
 }
 
 /* The one of those that count, from the newest on; 0: there are not as many. The list is in the order in which they
- * were done, which is that of their times as long as nobody's clock was set back. */
+ * were done, which is that of their times as long as no replica's clock was set back. */
 static int64_t nth_newest(struct cr_breaker rule, const struct cr_restart_times *restarts, int64_t now_ms)
 {
     int seen = 0;
@@ -69,9 +69,9 @@ static void put_first(struct cr_restart_times *restarts, size_t most, int64_t at
 
 /* --- noted --- */
 
-bool cr_breaker_may_be_told(const struct cr_restart_times *restarts, int64_t now_ms)
+bool cr_breaker_awaits_rotation(const struct cr_restart_times *restarts, int64_t now_ms)
 {
-    return restarts->len && !*restarts->steps[0].rotation && now_ms - restarts->at_ms[0] < CR_BREAKER_TOLD_MS;
+    return restarts->len && !*restarts->steps[0].rotation && now_ms - restarts->at_ms[0] < CR_BREAKER_ROTATION_DELAY_MS;
 }
 
 bool cr_breaker_note(struct cr_breaker rule, int64_t last_ms, const struct cr_restart_step *step, int64_t now_ms,
@@ -81,8 +81,8 @@ bool cr_breaker_note(struct cr_breaker rule, int64_t last_ms, const struct cr_re
     int64_t known_ms = restarts->len ? restarts->at_ms[0] : 0;
     /* Later than now was by another clock, and may well be before this one. */
     bool is_new = last_ms > known_ms || (known_ms > now_ms && last_ms != known_ms);
-    bool is_told = last_ms && last_ms == known_ms && !*restarts->steps[0].rotation && *step->rotation;
-    if (!rule.within_ms || !last_ms || (!is_new && !is_told))
+    bool is_explained = last_ms && last_ms == known_ms && !*restarts->steps[0].rotation && *step->rotation;
+    if (!rule.within_ms || !last_ms || (!is_new && !is_explained))
         return false;
     const struct cr_restart_step both = take_rotation(restarts, is_new ? 0 : 1, step);
     if (is_new)

@@ -1,6 +1,6 @@
 /* The circuit breaker of restarts: a Secret that flaps must not restart a workload again and again. What a trust domain
  * publishes in one rotation is no flapping: up to CR_RESTARTS_OF_ROTATION_MAX restarts for it count as one. Further
- * ones count again. Pure. Times are wall clock, in milliseconds; those of restarts are by the clock of the replica that
+ * ones count again. Pure. Times are wall clock, in milliseconds; times of restarts are by the clock of the replica that
  * did them. */
 #ifndef CR_ROTATION_BREAKER_H
 #define CR_ROTATION_BREAKER_H
@@ -21,15 +21,15 @@ int64_t cr_breaker_ends_ms(struct cr_breaker rule, const struct cr_restart_times
 /* A restart for this rotation counts together with one for it that is in the list: it makes the list no longer. */
 bool cr_breaker_continues(const struct cr_restart_times *restarts, const struct cr_restart_step *step);
 
-/* A trust domain writes down what it has published within moments: so long what the last restart was for may become
- * known. */
-enum { CR_BREAKER_TOLD_MS = 30 * 1000 };
-bool cr_breaker_may_be_told(const struct cr_restart_times *restarts, int64_t now_ms);
+/* A trust domain records what it has published within moments. For so long after a restart it may still become known
+ * which rotation the restart was for. */
+enum { CR_BREAKER_ROTATION_DELAY_MS = 30 * 1000 };
+bool cr_breaker_awaits_rotation(const struct cr_restart_times *restarts, int64_t now_ms);
 
-/* Puts the last restart of a workload first, unless it is there already or is older than the last one known (somebody
- * put back an older pod template; but one that is known and later than now was by another clock, and any other follows
- * it). step: the rotation that it was for, once; it takes the place of an earlier restart for that rotation. Of one
- * that is there already it may have become known what it was for. The oldest beyond rule.restarts go, and only these:
+/* Puts the last restart of a workload first, unless it is there already or is older than the last one known (an older
+ * pod template was put back; but one that is known and later than now was by another clock, and any other follows it).
+ * step: the rotation that it was for, once; it takes the place of an earlier restart for that rotation. For a restart
+ * that is there already, its rotation may have become known since. The oldest beyond rule.restarts go, and only these:
  * one that does not count now stays in the list. With a rule.within_ms of 0 the list stays as it is. last_ms 0: there
  * is none. True: the list is another one. */
 bool cr_breaker_note(struct cr_breaker rule, int64_t last_ms, const struct cr_restart_step *step, int64_t now_ms,

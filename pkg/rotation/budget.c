@@ -40,7 +40,7 @@ static bool is_empty(const struct cr_json *selector)
            cr_json_len(cr_json_get(selector, "matchExpressions")) == 0;
 }
 
-/* Labels that a controller gives anew to each generation of its pods. */
+/* Labels that a controller sets to a new value for each generation of its pods. */
 static bool is_of_generation(const struct cr_selector *selector)
 {
     static const char *const labels[] = {"pod-template-hash", "controller-revision-hash", "rollouts-pod-template-hash",

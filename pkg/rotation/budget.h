@@ -23,7 +23,7 @@ struct cr_budget {
     char *name;
     char *demand;                /* "minAvailable 4" */
     struct cr_selector selector; /* unless it selects all */
-    char *problem;               /* why it cannot be told whom it selects; NULL: it can */
+    char *problem;               /* why it cannot be determined whom it selects; NULL: it can */
     char *sync_failure;          /* why its controller cannot compute it; NULL: it can */
     int healthy;                 /* of its pods, as its controller last counted */
     int needed, expected;        /* healthy ones that it demands; pods that there should be */
@@ -68,9 +68,9 @@ struct cr_budget_world {
     const struct cr_budget *budgets; /* all of the namespace */
     size_t budgets_len;
     const char *unseen; /* why they may not be seen; NULL: they can */
-    /* Other workloads of the namespace whose rollout is under way, by whomever: what they may still take away counts in
-     * full, whatever of it the budgets' status already shows. Those that evict count beside a rollout only: of several
-     * evictions the API server lets go as many as it may. */
+    /* Other workloads of the namespace with a rollout under way, whoever started it: what they may still take away
+     * counts in full, whatever of it the budgets' status already shows. Workloads that evict count only beside a
+     * rollout: of several evictions the API server admits as many as the budgets allow. */
     const struct cr_budget_workload *others;
     size_t others_len;
 };
@@ -90,7 +90,7 @@ enum cr_budget_reason {
     CR_BUDGET_NEVER,          /* method Never */
     CR_BUDGET_NOTHING_ROLLS,  /* a rollout would replace no pod */
     CR_BUDGET_UNSEEN,         /* the budgets may not be seen */
-    CR_BUDGET_UNREADABLE,     /* whom one selects cannot be told */
+    CR_BUDGET_UNREADABLE,     /* it cannot be determined whom one selects */
     CR_BUDGET_TWO,            /* two select one pod: the API server evicts none such */
     CR_BUDGET_DAEMON_SET,     /* by scale, which a DaemonSet does not have */
     CR_BUDGET_SYNC_FAILED,    /* its controller cannot compute it */
@@ -107,8 +107,8 @@ enum cr_budget_reason {
 struct cr_budget_verdict {
     enum cr_budget_way way;
     enum cr_budget_reason reason;
-    bool waits;   /* Blocked: it may pass without anybody's doing, told by an event of a budget or of pods */
-    bool warning; /* not Blocked: somebody should know: past a budget, or the only pod goes */
+    bool waits;   /* Blocked: it may pass by itself; an event of a budget or of pods then notifies us */
+    bool warning; /* not Blocked, but worth a warning: past a budget, or the only pod goes */
     size_t pod;   /* Evict: its index; SIZE_MAX: all are replaced */
     char *text;   /* owned; what a user can act on */
 };

@@ -24,8 +24,8 @@ bool cr_budget_refuse(struct cr_budget_refusal *out, enum cr_budget_reason reaso
 /* One replica, which a restart may take away as a whole. */
 bool cr_budget_is_single(const struct cr_budget_question *q);
 int cr_budget_selected_pods(const struct cr_budget *budget, const struct cr_budget_workload *workload);
-/* By a rollout, of the pods that are ready now: all beyond the least that its strategy keeps available. More than are
- * desired are ready after scaling down, and while a rollout surges. */
+/* How many of the pods that are ready now a rollout takes at worst: all beyond the least that its strategy keeps
+ * available. More pods than desired are ready after scaling down, and while a rollout surges. */
 int cr_budget_taken_at_worst(const struct cr_budget_workload *workload);
 /* The first two budgets that select the pod; how many of them there are. */
 size_t cr_budgets_of(const struct cr_budget_question *q, const struct cr_budget_pod *pod,
@@ -33,8 +33,8 @@ size_t cr_budgets_of(const struct cr_budget_question *q, const struct cr_budget_
 
 /* Within all budgets; false: why not. */
 bool cr_budget_may_roll(const struct cr_budget_question *q, struct cr_budget_refusal *out);
-/* The first pod that may go, of those that are not ready before those that are; SIZE_MAX: all are replaced. False: none
- * may, and why not the first of them. */
+/* The first pod that may go, pods that are not ready before those that are; SIZE_MAX: all are replaced. False: none
+ * may, and out says why the first of them may not. */
 bool cr_budget_may_evict(const struct cr_budget_question *q, size_t *pod, struct cr_budget_refusal *out);
 
 #endif

@@ -87,7 +87,7 @@ static void judge_auto(const struct cr_budget_question *q, struct cr_budget_verd
     if (cr_budget_may_roll(q, &rollout)) {
         roll(q, out);
     } else if (rollout.reason == CR_BUDGET_UNSEEN) {
-        block(out, &rollout); /* a right that is missing is to be told, not worked around */
+        block(out, &rollout); /* a missing right must be reported, not worked around */
     } else if (cr_budget_may_evict(q, &pod, &eviction)) {
         evict(q, pod, out);
         cr_autofree char *chosen = cr_steal(&out->text);

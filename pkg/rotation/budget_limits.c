@@ -1,6 +1,6 @@
-/* What holds a restart back: what a rollout may take from a budget, what a budget allows, which pod may be evicted. A
- * rollout is held to a budget by nobody else, so it is judged by what it may take away at worst, not by what is away
- * now: a pod that is not ready may be ready again while it goes on. */
+/* What holds a restart back: what a rollout may take from a budget, what a budget allows, which pod may be evicted.
+ * Nothing else holds a rollout to a budget, so it is judged by what it may take away at worst, not by what is away now:
+ * a pod that is not ready may be ready again while it goes on. */
 #include <stdint.h>
 
 #include "base/alloc.h"
@@ -46,8 +46,8 @@ int cr_budget_taken_at_worst(const struct cr_budget_workload *workload)
     return worst->unavailable + beyond;
 }
 
-/* Of the pods of one budget. Which of several pods go first is not known, nor whether what replaces them is selected
- * again: it is when all of them are, by labels that outlive a rollout. */
+/* How many pods of one budget it takes. Which of several pods go first is not known, nor whether what replaces them is
+ * selected again: it is when all of them are, by labels that outlive a rollout. */
 static int taken_from(const struct cr_budget *budget, const struct cr_budget_workload *workload)
 {
     int selected = cr_budget_selected_pods(budget, workload);
@@ -184,7 +184,7 @@ static bool never_ran_or_ended(const struct cr_budget_pod *pod)
     return cr_streq(pod->phase, "Pending") || cr_streq(pod->phase, "Succeeded") || cr_streq(pod->phase, "Failed");
 }
 
-/* A pod that is not ready counts for nobody. */
+/* A pod that is not ready counts for no budget. */
 static bool unready_may_go(const struct cr_budget *budget, const struct cr_budget_pod *pod)
 {
     return !pod->ready && (budget->unready_may_go || (budget->healthy >= budget->needed && budget->needed > 0));
@@ -234,8 +234,8 @@ static bool may_evict_next(const struct cr_budget_question *q, const struct cr_b
     return (!pod->ready || is_whole(q->workload, out)) && may_evict_pod(q, pod, out);
 }
 
-/* The first that may go, of those that are not ready before those that are; SIZE_MAX: all are replaced. False: none
- * may, and why not the first of them. */
+/* The first that may go, pods that are not ready before those that are; SIZE_MAX: all are replaced. False: none may,
+ * and out says why the first of them may not. */
 bool cr_budget_may_evict(const struct cr_budget_question *q, size_t *pod, struct cr_budget_refusal *out)
 {
     const struct cr_budget_workload *workload = q->workload;
@@ -243,11 +243,11 @@ bool cr_budget_may_evict(const struct cr_budget_question *q, size_t *pod, struct
     *pod = SIZE_MAX;
     for (int ready = 0; ready < 2; ready++) {
         for (size_t i = 0; i < workload->pods_len; i++) {
-            CR_CLEANUP(cr_budget_refusal) struct cr_budget_refusal unheard = {0};
+            CR_CLEANUP(cr_budget_refusal) struct cr_budget_refusal discarded = {0};
             if (workload->pods[i].replaced || workload->pods[i].ready != ready)
                 continue;
             *pod = i;
-            if (may_evict_next(q, &workload->pods[i], due ? &unheard : out))
+            if (may_evict_next(q, &workload->pods[i], due ? &discarded : out))
                 return true;
             due = true;
         }

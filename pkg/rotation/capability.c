@@ -30,7 +30,7 @@ int64_t cr_method_default_delay_ms(enum cr_method method)
     return 0;
 }
 
-bool cr_method_is_told(enum cr_method method)
+bool cr_method_is_notified(enum cr_method method)
 {
     return method == CR_METHOD_SIGNAL || method == CR_METHOD_HTTP || method == CR_METHOD_COMMAND;
 }
@@ -67,13 +67,13 @@ static int64_t longer(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static int64_t told_delay_ms(const struct cr_capability *capability)
+static int64_t notified_delay_ms(const struct cr_capability *capability)
 {
-    return cr_method_is_told(capability->method) ? capability->max_delay_ms : 0;
+    return cr_method_is_notified(capability->method) ? capability->max_delay_ms : 0;
 }
 
-/* Keeps the worse of two. Among those that reload by themselves, the longest delay of any; of those that are told, the
- * longest of these: theirs begins when they are told. */
+/* Keeps the worse of two. Among methods that reload by themselves, the longest delay of any; among methods that are
+ * notified, the longest of these, since their delay begins when they are notified. */
 static void keep_stricter(struct cr_capability *out, const struct cr_capability *other)
 {
     struct cr_capability before = *out;
@@ -81,8 +81,8 @@ static void keep_stricter(struct cr_capability *out, const struct cr_capability 
         *out = *other;
     if (cr_method_default_delay_ms(out->method))
         out->max_delay_ms = longer(before.max_delay_ms, other->max_delay_ms);
-    else if (cr_method_is_told(out->method))
-        out->max_delay_ms = longer(told_delay_ms(&before), told_delay_ms(other));
+    else if (cr_method_is_notified(out->method))
+        out->max_delay_ms = longer(notified_delay_ms(&before), notified_delay_ms(other));
 }
 
 /* The first rule that holds; where that hangs on a version that is not known, the strictest of those that may. */
@@ -150,7 +150,7 @@ void cr_catalogue_capability(const struct cr_program *program, const char *param
     char title[128];
     char phrase[192];
     cr_component_title(component, title, sizeof title);
-    cr_capability_phrase(out, role, parameter, CR_TELLER_NOBODY, phrase, sizeof phrase);
+    cr_capability_phrase(out, role, parameter, CR_NOTIFIER_NONE, phrase, sizeof phrase);
     int written = snprintf(out->why, sizeof out->why, "%s %s", title, phrase);
     (void)written;
 }

@@ -37,10 +37,10 @@ void cr_catalogue_free(struct cr_catalogue *catalogue);
 CR_DEFINE_CLEANUP(cr_catalogue, struct cr_catalogue, cr_catalogue_free)
 size_t cr_catalogue_len(const struct cr_catalogue *catalogue);
 
-/* By its name ("envoyproxy/ratelimit"; what follows an "@" is a version and not looked at) or by a container image.
- * NULL: not known. An image matches below any registry and mirror prefix; an official image of one word ("nginx") only
- * by itself or below "library/", since "acme/nginx" may be anything. Of several entries the one whose pattern pins most
- * characters counts. */
+/* Finds a component by its name ("envoyproxy/ratelimit"; what follows an "@" is a version and not looked at) or by a
+ * container image. NULL: not known. An image matches below any registry and mirror prefix; an official image of one
+ * word ("nginx") only by itself or below "library/", since "acme/nginx" may be anything. If several entries match, the
+ * one with the pattern that pins most characters counts. */
 const struct cr_component *cr_catalogue_by_name(const struct cr_catalogue *catalogue, const char *name);
 const struct cr_component *cr_catalogue_by_image(const struct cr_catalogue *catalogue, const char *image);
 const char *cr_component_name(const struct cr_component *component);
@@ -57,7 +57,7 @@ struct cr_capability {
     const char *source;     /* borrowed; NULL: the catalogue says nothing */
     const char *says; /* borrowed; how the component does it in its own words ("watches its files by SDS"); NULL: as
                        * its method does */
-    bool assumed;     /* the version cannot be told from the image, and versions differ: this is the strictest */
+    bool assumed;     /* the image does not show the version, and versions differ: this is the strictest */
     char why[256];    /* "envoyproxy/ratelimit reads GRPC_CLIENT_TLS_CACERT once at start" */
 };
 
@@ -66,7 +66,7 @@ enum cr_parameter_kind {
     CR_PARAMETER_FLAG,     /* "--client-ca-file" */
     CR_PARAMETER_VARIABLE, /* "ETCD_CERT_FILE" */
     CR_PARAMETER_CONFIG,   /* in a configuration file: "kubeconfig client-certificate" */
-    CR_PARAMETER_PATH,     /* a file or folder that it reads without being told */
+    CR_PARAMETER_PATH,     /* a file or folder that it reads without a setting */
 };
 struct cr_known_parameter {
     const char *name; /* borrowed from the catalogue */
@@ -89,8 +89,8 @@ struct cr_program {
 /* The version in a policy's "name@version"; NULL: none. */
 const char *cr_component_version(const char *name);
 
-/* What a program does with one role. parameter: the flag, variable or path that gives the material; NULL when that
- * cannot be told (then the strictest capability of the role over all parameters). Tags without an order (commit hashes)
+/* What a program does with one role. parameter: the flag, variable or path that gives the material; NULL when that is
+ * not known (then the strictest capability of the role over all parameters). Tags without an order (commit hashes)
  * count as known only when listed; an unknown version takes the strictest, and so does a setting that the template does
  * not show. */
 void cr_catalogue_capability(const struct cr_program *program, const char *parameter, enum cr_role role,
@@ -102,11 +102,11 @@ enum cr_acceptance { CR_ACCEPTANCE_UNKNOWN, CR_ACCEPTANCE_YES, CR_ACCEPTANCE_NO 
 enum cr_acceptance cr_catalogue_accepts(const struct cr_program *program, const char *key_type, enum cr_role role);
 
 /* A parameter of a component (flag "--client-ca-file", variable "GRPC_SERVER_TLS_CERT", or a path that it reads without
- * being told) and the roles it gives to what it points to. */
+ * a setting) and the roles it gives to what it points to. */
 struct cr_parameter_use {
-    const char *parameter; /* borrowed from the catalogue; NULL: cannot be told */
+    const char *parameter; /* borrowed from the catalogue; NULL: not known */
     enum cr_role role;
-    char key[64];  /* the Secret's key it points to; "" when cannot be told */
+    char key[64];  /* the Secret's key it points to; "" when not known */
     bool hands_on; /* it does not read the file, but names it to another container of the pod */
 };
 struct cr_parameter_uses {
@@ -124,8 +124,8 @@ struct cr_usage;
  *   GRPC_SERVER_TLS_CA_CERT on Rate Limit, which never reads it.
  * - Parameters that a pod template does not show (in configuration files, from a ConfigMap by envFrom, by valueFrom)
  *   may point to what no visible one points to: those kinds of files (certificate and key, or trust) get their roles.
- * - No known parameter points into the usage: it cannot be told, so all roles of the component; a kind of file about
- *   which the catalogue says nothing, and an unknown component, get all roles of that kind.
+ * - No known parameter points into the usage: the roles are not known, so all roles of the component; a kind of file
+ *   about which the catalogue says nothing, and an unknown component, get all roles of that kind.
  * Files that are neither certificate, key nor trust play `opaque`, unless a parameter that points to them says better.
  */
 void cr_catalogue_roles(const struct cr_component *component, const struct cr_json *container,

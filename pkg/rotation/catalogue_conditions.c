@@ -142,8 +142,8 @@ static enum cr_tri when_not_shown(const struct cr_settings *settings, bool flag)
     return settings->cut || (!flag && settings->hidden_env) ? CR_MAYBE : CR_NO;
 }
 
-/* Of gates each definition adds to those before it (component-base cli/flag MapStringBool); what a later one takes back
- * again still counts, which is the strict answer to a condition that asks for one that is off. */
+/* Each definition of gates adds to those before it (component-base cli/flag MapStringBool). A gate that a later
+ * definition takes back still counts, which is the strict answer to a condition that asks for a gate that is off. */
 static bool adds_up(const char *condition, size_t len)
 {
     static const char gates[] = "--feature-gates";

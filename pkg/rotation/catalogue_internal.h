@@ -34,13 +34,13 @@ struct cr_rule {
     char *source;
 };
 
-/* What a component does with the material that one of these parameters points to. No parameter: with material of which
- * it cannot be told how it came in. */
+/* What a component does with the material that one of these parameters points to. No parameter: with material that came
+ * in by a way that is not known. */
 struct cr_use {
     struct cr_strvec flags;
     struct cr_strvec env;
     struct cr_strvec config; /* names in configuration files: known to exist, but not visible in a pod template */
-    struct cr_strvec paths;  /* files and folders that it reads without being told */
+    struct cr_strvec paths;  /* files and folders that it reads without a setting */
     unsigned roles;
     /* The program only names the files to another container of the pod, which reads them itself: nothing to reload
      * here. No rules then. */
@@ -123,7 +123,7 @@ void cr_subject_init(struct cr_subject *subject, const struct cr_program *progra
 void cr_subject_dispose(struct cr_subject *subject);
 CR_DEFINE_DISPOSE(cr_subject, struct cr_subject, cr_subject_dispose)
 bool cr_rule_is_conditional(const struct cr_rule *rule);
-/* All conditions of the rule; use: whose rule it is. */
+/* All conditions of the rule; use: the use that the rule belongs to. */
 enum cr_tri cr_rule_holds(const struct cr_use *use, const struct cr_rule *rule, const struct cr_subject *subject);
 enum cr_tri cr_subject_in_range(const struct cr_subject *subject, bool has_versions,
                                 const struct cr_version_range *versions);
@@ -134,25 +134,26 @@ void cr_component_title(const struct cr_component *component, char *out, size_t 
 /* Borrowed: the parameter as the use names it, NULL when it has none of that name. */
 const char *cr_use_parameter(const struct cr_use *use, const char *name);
 
-/* How long a method takes when nobody says: a watch 5 s (inotify and a debounce), a handshake 1 s (client-go reads its
- * files at most once a second), a poll 5 min (client-go's). 0 for methods that do not act by themselves. */
+/* How long a method takes when neither the catalogue nor the policy says: a watch 5 s (inotify and a debounce), a
+ * handshake 1 s (client-go reads its files at most once a second), a poll 5 min (client-go's). 0 for methods that do
+ * not act by themselves. */
 int64_t cr_method_default_delay_ms(enum cr_method method);
-/* Signal, HTTP, Command: reads again when it is told to. */
-bool cr_method_is_told(enum cr_method method);
-/* How long such a one takes with a reloader when nobody says: that waits 1 s at most for quiet and 10 s for the proof
- * of its first try, and a second one shall have its time, too. */
-enum { CR_TOLD_DELAY_MS = 30 * 1000 };
+/* Signal, HTTP, Command: the program reads again when it is notified. */
+bool cr_method_is_notified(enum cr_method method);
+/* How long such a method takes with a reloader when neither the catalogue nor the policy says: the reloader waits 1 s
+ * at most for quiet and 10 s for the proof of its first try, and a second try needs the same time. */
+enum { CR_NOTIFIED_DELAY_MS = 30 * 1000 };
 
-/* Who tells a program that reads again only when it is told. */
-enum cr_teller {
-    CR_TELLER_NOBODY,
-    CR_TELLER_RELOADER,
-    CR_TELLER_UNSAID, /* said elsewhere in the sentence */
+/* Who notifies a program that reads again only when it is notified. */
+enum cr_notifier {
+    CR_NOTIFIER_NONE,
+    CR_NOTIFIER_RELOADER,
+    CR_NOTIFIER_UNNAMED, /* named elsewhere in the sentence */
 };
 
 /* What a capability does in words: "reads its client CA (GRPC_CLIENT_TLS_CACERT) once at start". */
 void cr_capability_phrase(const struct cr_capability *capability, enum cr_role role, const char *parameter,
-                          enum cr_teller teller, char *out, size_t size);
+                          enum cr_notifier notifier, char *out, size_t size);
 /* "server leaf", "client CA", …: how a role is called in a sentence. */
 const char *cr_role_words(enum cr_role role);
 

@@ -238,7 +238,7 @@ static bool read_builtin(struct cr_catalogue *catalogue, struct cr_error *err)
     return true;
 }
 
-/* What was replaced is in nobody's way any more. */
+/* A replaced entry blocks no other any more. */
 static void drop_replaced(struct cr_catalogue *catalogue)
 {
     size_t kept = 0;

@@ -1,4 +1,4 @@
-/* What the entries of the catalogue name, for whoever asks a running process by them. */
+/* What the entries of the catalogue name, for the code that asks a running process by these names. */
 #include "rotation/catalogue_internal.h"
 
 #include "base/strings.h"

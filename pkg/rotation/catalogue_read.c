@@ -1,4 +1,5 @@
-/* The parts of an entry from YAML, strictly: a field that is misspelled would otherwise be a claim that nobody made. */
+/* The parts of an entry from YAML, strictly: a misspelled field would otherwise be a claim that the author did not
+ * make. */
 #include "rotation/catalogue_internal.h"
 
 #include <string.h>
@@ -76,7 +77,7 @@ static bool read_method(const struct cr_node *node, struct cr_rule *rule, struct
 /* A method that waits to be triggered must say by what; another must not. */
 static bool read_trigger(const struct cr_node *node, struct cr_rule *rule, struct cr_error *err)
 {
-    if (cr_method_is_told(rule->method))
+    if (cr_method_is_notified(rule->method))
         return cr_node_required(node, "trigger", &rule->trigger, err);
     if (cr_node_has(node, "trigger"))
         return cr_error_set(err, CR_ERR_INVALID, "%s.trigger belongs to Signal, HTTP and Command only", node->path);
@@ -86,7 +87,7 @@ static bool read_trigger(const struct cr_node *node, struct cr_rule *rule, struc
 static bool read_delay(const struct cr_node *node, struct cr_rule *rule, struct cr_error *err)
 {
     int64_t fallback = cr_method_default_delay_ms(rule->method);
-    if (cr_node_has(node, "maxDelay") && !fallback && !cr_method_is_told(rule->method))
+    if (cr_node_has(node, "maxDelay") && !fallback && !cr_method_is_notified(rule->method))
         return cr_error_set(err, CR_ERR_INVALID,
                             "%s.maxDelay belongs to methods that reload, not to Restart and Unknown", node->path);
     if (rule->method == CR_METHOD_POLL && !cr_node_has(node, "maxDelay"))
@@ -113,7 +114,7 @@ const char *const cr_confidence_names[CR_CONFIDENCE_COUNT] = {
     [CR_CONFIDENCE_MEMORY] = "memory",
 };
 
-/* Who says so: how sure, and where. */
+/* The source of a claim: how sure it is, and where it stands. */
 static bool read_claim(const struct cr_node *node, enum cr_confidence *out, char **source, struct cr_error *err)
 {
     unsigned confidence = 0;

@@ -16,8 +16,9 @@ enum {
     CR_CERTS_VALUES_MAX = 40 * 1000,
 };
 
-/* Sets page_read and contexts; alike ones are there once. False, with nothing set: it is no such page, or more than can
- * be kept, of which a part could speak for what it does not show. Errors: Invalid, never with its content. */
+/* Sets page_read and contexts; alike ones are there once. False, with nothing set: it is no such page, or it has more
+ * than can be kept: a part of it could be taken as proof of what it does not show. Errors: Invalid, never with its
+ * content. */
 bool cr_certs_page_read(const char *text, size_t len, struct cr_trust_sighting *sighting,
                         struct cr_error *err) CR_MUST_USE;
 

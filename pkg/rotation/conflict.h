@@ -1,9 +1,9 @@
-/* Two policies on one Secret of one consumer: who has it. Pure.
+/* Which of two policies has one Secret of one consumer. Pure.
  *
  * The pair (Secret, workload) belongs to the policy that is in the middle of a change of that Secret while it loses it
  * (leaving, see discover.h), else to the older one, by creationTimestamp, then by name. The other leaves that pair
- * alone. Suspended, a policy keeps its pairs: suspend means that nobody touches them. In mode Plan it has none, since
- * it touches nothing; nor has one that is being deleted, or that cannot be read. */
+ * alone. A suspended policy keeps its pairs: suspend means that no policy touches them. A policy in mode Plan has no
+ * pairs, since it touches nothing; nor has one that is being deleted, or that cannot be read. */
 #ifndef CR_ROTATION_CONFLICT_H
 #define CR_ROTATION_CONFLICT_H
 
@@ -22,7 +22,7 @@ bool cr_conflict_covers(const struct cr_policy *policy, const char *secret, cons
 bool cr_conflict_same_keys(const struct cr_policy *policy, const struct cr_policy_secret *secret);
 
 enum { CR_CONFLICT_NONE = -1 };
-/* The index among rivals of the policy that has this pair; CR_CONFLICT_NONE: self has it. All are policies in force
+/* The index among rivals of the policy that has this pair; CR_CONFLICT_NONE: self has it. All are effective policies
  * (cr_discover_expand) of one namespace; secret and consumer are elements of self. */
 int cr_conflict_owner(const struct cr_policy *self, const struct cr_policy *const *rivals, size_t rivals_len,
                       const struct cr_policy_secret *secret, const struct cr_policy_consumer *consumer);

@@ -24,7 +24,7 @@ static void dispose(struct cp_ctx *ctx)
     free(ctx->nodes);
     free(ctx->rows);
     free(ctx->signing_hold);
-    free(ctx->frozen_example);
+    free(ctx->immutable_example);
     free(ctx->hold);
     free(ctx->bad.why);
     free(ctx->missing);

@@ -1,9 +1,11 @@
 /* The plan for a cluster's own components: what the nodes say, in; at most one order, and what to say, out. Pure.
- * Level-based: it is computed of what is, never of which step came before, so it can be killed at any write.
+ * Level-based: it is computed from the present state, never from which step came before, so it can be killed at any
+ * write.
  *
  * The rules (docs/design.md, "The control plane"):
- *   1. One component of one node at a time in the whole cluster. Nobody is restarted while an order is out, a node of
- *      the control plane is silent, an API server or a member of etcd that was there does not serve, or a step failed.
+ *   1. One component of one node at a time in the whole cluster. No component is restarted while an order is out, a
+ *      node of the control plane is silent, an API server or a member of etcd that was there does not serve, or a step
+ *      failed.
  *   2. Only what must be: a component with a file in state No (never Unknown, never Soon), that the policy and the
  *      agent's own list allow.
  *   3. In this order: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kube-proxy, kubelet; within one,
@@ -20,9 +22,9 @@
  *      every signer signs with it, while tokens of another key are on the node. Once for each key.
  *
  * What is unknown is never safe. While a node of the cluster has no report, is silent, or has troubles, nothing is
- * trusted, known in full or removable; restarts go on as long as no node with a component of the control plane, or
- * with its label, is silent or without a report. Where nobody sees the servers of a PKI (a managed control plane, an
- * etcd elsewhere) none of its CAs is removable.
+ * trusted, known in full or removable; restarts go on as long as no node with a component of the control plane, or with
+ * its label, is silent or without a report. Where no agent sees the servers of a PKI (a managed control plane, an etcd
+ * elsewhere), none of its CAs is removable.
  *
  * The controller writes what a plan says in this order, and does not go on when a write fails:
  *   1. `clear`: the order is taken out of that report's spec by a patch that is always sent, whatever the cache has;
@@ -44,16 +46,16 @@ struct cr_control_plane_object {
     const char *ns, *name;
     bool terminating;               /* its namespace is */
     const struct cr_strvec *prints; /* of its ca.crt, sorted; NULL: none, or unreadable */
-    /* Of a token Secret: */
+    /* For a token Secret: */
     const char *key; /* the key that signed its token, hexadecimal; NULL: no token, or not known */
     bool has_token;
-    bool immutable; /* nobody can make its token anew, or put another CA into it: it is told, and holds nobody up */
+    bool immutable; /* its token cannot be renewed, nor another CA put into it: it is reported, and holds nothing up */
 };
 
 struct cr_control_plane_node {
     const char *name;
     const struct cr_node_report *report; /* NULL: none (no agent has reported) */
-    bool control_plane;                  /* it is labelled as one: it has a part of it, whatever its report says */
+    bool control_plane; /* its label says that it has a part of the control plane, whatever its report says */
 };
 
 struct cr_control_plane_workload_view {
@@ -82,18 +84,18 @@ struct cr_control_plane_world {
 struct cr_control_plane_restart_order {
     const char *node;      /* borrowed from the world */
     const char *component; /* likewise */
-    char token[40];        /* of what is to be loaded and of the process that is to go: the same again gives the same */
+    char token[40]; /* computed from what is to be loaded and from the process that is to go: the same input gives the
+                       same token */
 };
 
 struct cr_control_plane_plan {
     bool has_order;
     struct cr_control_plane_restart_order order; /* to be written into that report's spec */
-    const char *clear;             /* a node whose order is over, or taken back: to be taken out of its spec; NULL */
-    struct cr_strvec renew_tokens; /* "ns/name" of token Secrets whose token is to be made anew; 20 at most */
+    const char *clear; /* a node with an order that is over or taken back: to be taken out of its spec; NULL */
+    struct cr_strvec renew_tokens;      /* "ns/name" of token Secrets that are to get a new token; 20 at most */
     struct cr_strvec restart_workloads; /* names of spec.workloads[]; at most one at a time */
     char root_ca[CR_SHA256_HEX];        /* digest of what they are restarted for; "" */
-    char
-        signing_key[CR_SHA256_HEX]; /* the key that everybody signs with, to be published in a ConfigMap; "": not one */
+    char signing_key[CR_SHA256_HEX];    /* the key that all sign with, for a ConfigMap; "": none */
     struct cr_control_plane_status status;
     int64_t again_ms; /* look again at the latest after so long; 0: not before something changes */
 };

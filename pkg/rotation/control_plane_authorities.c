@@ -1,4 +1,4 @@
-/* What is told of each PKI: which CAs everybody has, and which anybody. */
+/* What is reported of each PKI: which CAs all components have, and which any component has. */
 #include "rotation/control_plane_internal.h"
 
 #include "base/alloc.h"
@@ -26,17 +26,17 @@ static size_t side_of(const struct cp_row *row)
     return row->file->role == CR_ROLE_CLIENT_CA ? 1 : 0;
 }
 
-/* --- who verifies --- */
+/* --- which components verify --- */
 
 /* What the process has and the file has not is gone with the next start: it is nothing to rely on. */
 static void add_trust(struct cp_authority *authority, const struct cp_row *row)
 {
     size_t side = side_of(row);
-    authority->trusted &= row->told ? row->prints & row->has : 0;
+    authority->trusted &= row->known ? row->prints & row->has : 0;
     authority->known |= row->prints | row->has;
-    authority->known_is_all = authority->known_is_all && row->told && !row->file->more;
+    authority->known_is_all = authority->known_is_all && row->known && !row->file->more;
     authority->has_trust = true;
-    if (row->told)
+    if (row->known)
         authority->loaded[side] &= row->has;
 }
 
@@ -44,7 +44,7 @@ static void add_trust(struct cp_authority *authority, const struct cp_row *row)
 static void add_leaf(struct cp_authority *authority, const struct cp_row *row)
 {
     bool is_key = row->file->kind == CR_NODE_FILE_LEAF && !row->file->prints.len;
-    if (is_key) /* its certificate tells */
+    if (is_key) /* its certificate shows it */
         return;
     authority->unsure += !row->sure || cr_cp_is_anyones(row);
     authority->serves = authority->serves || (row->file->role == CR_ROLE_SERVER_LEAF && cr_cp_has_peers(row->file));
@@ -87,7 +87,7 @@ static uint64_t loaded_on(const struct cp_node *node, enum cp_pki pki, size_t si
     uint64_t loaded = ~(uint64_t)0;
     for (size_t i = 0; i < node->rows_len; i++)
         if (is_trust_of(&node->rows[i], pki) && side_of(&node->rows[i]) == side)
-            loaded &= node->rows[i].told ? node->rows[i].has : 0;
+            loaded &= node->rows[i].known ? node->rows[i].has : 0;
     return loaded;
 }
 
@@ -110,7 +110,7 @@ static void leave_one_out(struct cp_ctx *ctx, enum cp_pki pki, size_t side)
 /* --- all of it --- */
 
 /* A pod's ca.crt is refreshed by its next sync, 60 to 90 s after kube-root-ca.crt (measured), or when its kubelet
- * begins anew. */
+ * restarts. */
 enum { REFRESH_MS = 120 * 1000 };
 
 static bool are_younger(const struct cp_ctx *ctx, int64_t since_ms)
@@ -146,7 +146,7 @@ static void add_readers(struct cp_ctx *ctx)
     if (!refreshed)
         cluster->trusted &= cr_cp_bits_of_text(&ctx->sets[CP_CLUSTER], ctx->world->status->cluster.trusted);
     cluster->known |= ctx->readers_any;
-    cluster->known_is_all = cluster->known_is_all && ctx->readers_told && have_root && refreshed;
+    cluster->known_is_all = cluster->known_is_all && ctx->readers_known && have_root && refreshed;
 }
 
 /* The leaf that a process had before is not known by more than its fingerprint. */
@@ -158,7 +158,7 @@ static uint64_t issued_before(const struct cp_ctx *ctx, enum cp_pki pki)
     return cr_cp_bits_of_text(&ctx->sets[pki], of[pki]->issuing);
 }
 
-/* Of the CAs that issue, the one that ends first; 0: not known. */
+/* The first end of the CAs that issue; 0: not known. */
 static int64_t first_end(const struct cp_ctx *ctx, enum cp_pki pki)
 {
     int64_t first_ms = 0;
@@ -188,7 +188,7 @@ static void finish(struct cp_ctx *ctx, enum cp_pki pki, bool complete)
     cr_cp_removable(ctx, pki);
 }
 
-static void tell(const struct cp_ctx *ctx, enum cp_pki pki, struct cr_control_plane_authority *out)
+static void report(const struct cp_ctx *ctx, enum cp_pki pki, struct cr_control_plane_authority *out)
 {
     const struct cp_authority *authority = &ctx->authorities[pki];
     const struct cp_set *set = &ctx->sets[pki];
@@ -218,7 +218,7 @@ void cr_cp_authorities(struct cp_ctx *ctx)
     for (int pki = 0; pki < CP_PKIS; pki++)
         finish(ctx, (enum cp_pki)pki, complete);
     struct cr_control_plane_status *status = &ctx->plan->status;
-    tell(ctx, CP_CLUSTER, &status->cluster);
-    tell(ctx, CP_ETCD, &status->etcd);
-    tell(ctx, CP_FRONT_PROXY, &status->front_proxy);
+    report(ctx, CP_CLUSTER, &status->cluster);
+    report(ctx, CP_ETCD, &status->etcd);
+    report(ctx, CP_FRONT_PROXY, &status->front_proxy);
 }

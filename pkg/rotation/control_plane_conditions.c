@@ -47,7 +47,7 @@ static const char *one_without_report(const struct cp_ctx *ctx, size_t *without)
     return first;
 }
 
-/* Of a file that signs and is a bundle, before anybody writes a second CA into it. */
+/* For a file that signs and is a bundle, before a second CA is written into it. */
 static char *shared_file(const struct cp_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->nodes_len; i++)
@@ -113,14 +113,15 @@ static const char *pending_of(const struct cr_control_plane_status *status)
     return NULL;
 }
 
-/* What can never follow is named, and waited for by nobody. */
-static void set_but_for_frozen(struct cp_ctx *ctx, bool holds, const char *reason, const char *text)
+/* What can never follow is named, and not waited for. */
+static void set_except_immutable(struct cp_ctx *ctx, bool holds, const char *reason, const char *text)
 {
-    cr_autofree char *frozen = NULL;
-    if (ctx->frozen)
-        frozen = cr_asprintf(" Immutable token Secrets that do not have it, and cannot be made anew: %zu, one is %s.",
-                             ctx->frozen, ctx->frozen_example);
-    cr_autofree char *whole = cr_asprintf("%s%s", text, cr_or_empty(frozen));
+    cr_autofree char *immutable_tokens = NULL;
+    if (ctx->immutable_tokens)
+        immutable_tokens =
+            cr_asprintf(" Immutable token Secrets that do not have it, and cannot be made anew: %zu, one is %s.",
+                        ctx->immutable_tokens, ctx->immutable_example);
+    cr_autofree char *whole = cr_asprintf("%s%s", text, cr_or_empty(immutable_tokens));
     set(ctx, "Converged", holds, reason, whole);
 }
 
@@ -176,11 +177,11 @@ static void converged(struct cp_ctx *ctx)
     else if (keys)
         set(ctx, "Converged", false, "KeysDiffer", "Not every API server verifies by the same keys.");
     else if (tokens)
-        set_but_for_frozen(ctx, false, "TokensOfAnotherKey", "Tokens in use are of another key than all sign with.");
+        set_except_immutable(ctx, false, "TokensOfAnotherKey", "Tokens in use are of another key than all sign with.");
     else if (uncounted)
         set_not_counted(ctx, uncounted);
     else
-        set_but_for_frozen(ctx, true, "AllLoaded", "Everything has what its files have.");
+        set_except_immutable(ctx, true, "AllLoaded", "Everything has what its files have.");
 }
 
 /* What is under way is not on record. */

@@ -8,7 +8,7 @@
 #include "base/strings.h"
 
 /* A kubeconfig has its material in rows of its own, and what is no file of the node, in a PKI that is not the
- * cluster's, can be told by nobody: neither is waited for. */
+ * cluster's, cannot be determined: neither is waited for. */
 static bool is_waited_for(const struct cp_row *row)
 {
     bool file = cr_streq(row->file->place, "Host") || cr_streq(row->file->place, "Embedded");

@@ -1,5 +1,5 @@
 /* What follows a new root CA or signing key in the API: kube-root-ca.crt is the controller manager's own work and is
- * only counted; of token Secrets, those of another key are made anew. */
+ * only counted; token Secrets of another key are renewed. */
 #include "rotation/control_plane_internal.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static bool has_root(const struct cp_ctx *ctx, const struct cr_control_plane_obj
 {
     if (!object->prints || !object->prints->len)
         return false;
-    if (!ctx->root_named) /* nobody says what it ought to be: that it is there is all that can be asked for */
+    if (!ctx->root_named) /* no component says what it should be: all that can be checked is that it is there */
         return true;
     return ctx->root_known && cr_cp_bits_in(&ctx->sets[CP_CLUSTER], object->prints) == ctx->root;
 }
@@ -42,7 +42,7 @@ static bool is_old(const struct cp_ctx *ctx, const struct cr_control_plane_objec
     return ctx->world->policy->renew_token_secrets && ctx->keys.one && !cr_streq(secret->key, ctx->keys.one);
 }
 
-/* Of those that are renewed, how many are of the namespace: Secrets come sorted by it. */
+/* How many of the renewed Secrets are in the namespace: Secrets come sorted by it. */
 static size_t renewed_of(const struct cr_strvec *renewed, const char *ns)
 {
     size_t len = strlen(ns);
@@ -52,8 +52,8 @@ static size_t renewed_of(const struct cr_strvec *renewed, const char *ns)
     return count;
 }
 
-/* One without a token is on its way to one. A token that no API server verifies by any key is awaited by nobody:
- * whoever writes such ones again and again keeps nobody waiting. */
+/* One without a token is on its way to one. A token that no API server verifies by any key is not waited for: a program
+ * that writes such tokens again and again delays nothing. */
 static void renew(struct cp_ctx *ctx, const struct cr_control_plane_object *secret)
 {
     struct cr_strvec *renewed = &ctx->plan->renew_tokens;
@@ -69,11 +69,11 @@ static void renew(struct cp_ctx *ctx, const struct cr_control_plane_object *secr
 }
 
 /* It stays as it is. */
-static void tell_frozen(struct cp_ctx *ctx, const struct cr_control_plane_object *secret)
+static void note_immutable(struct cp_ctx *ctx, const struct cr_control_plane_object *secret)
 {
-    ctx->frozen++;
-    if (!ctx->frozen_example)
-        ctx->frozen_example = cr_asprintf("%s/%s", cr_or_empty(secret->ns), cr_or_empty(secret->name));
+    ctx->immutable_tokens++;
+    if (!ctx->immutable_example)
+        ctx->immutable_example = cr_asprintf("%s/%s", cr_or_empty(secret->ns), cr_or_empty(secret->name));
 }
 
 void cr_cp_followers(struct cp_ctx *ctx)
@@ -87,7 +87,7 @@ void cr_cp_followers(struct cp_ctx *ctx)
         bool old = is_old(ctx, secret);
         if (secret->immutable) {
             if (old || !has_root(ctx, secret))
-                tell_frozen(ctx, secret);
+                note_immutable(ctx, secret);
             continue;
         }
         if (old)

@@ -1,4 +1,4 @@
-/* What makes everybody wait (rule 1), though nothing is wrong with whoever is next. */
+/* What makes all components wait (rule 1), though nothing is wrong with the next one. */
 #include "rotation/control_plane_internal.h"
 
 #include "base/alloc.h"

@@ -11,7 +11,8 @@
 
 enum { CP_SET_MAX = 64 };
 
-/* Reports may have anything in them: of more than CP_SET_MAX, over is set and whatever needs all of them is unknown. */
+/* Reports may contain anything: beyond CP_SET_MAX items, over is set, and everything that needs all of them is unknown.
+ */
 struct cp_set {
     const char *items[CP_SET_MAX]; /* borrowed from the world */
     size_t len;
@@ -19,13 +20,13 @@ struct cp_set {
 };
 /* 64 hexadecimal digits. */
 bool cr_cp_is_print(const char *text);
-/* Its bit; it is added when it is new. 0: no fingerprint, or one too many. */
+/* The bit of the fingerprint, which is added when it is new. 0: no fingerprint, or one too many. */
 uint64_t cr_cp_bit(struct cp_set *set, const char *print);
 uint64_t cr_cp_bits(struct cp_set *set, const struct cr_strvec *prints);
 uint64_t cr_cp_bit_in(const struct cp_set *set, const char *print); /* 0: it is not in the set */
 /* Those that the set has. */
 uint64_t cr_cp_bits_in(const struct cp_set *set, const struct cr_strvec *prints);
-/* Of a text as below: those that the set has. */
+/* The bits of a text as cr_cp_text makes it, as far as the set has them. */
 uint64_t cr_cp_bits_of_text(const struct cp_set *set, const char *text);
 /* Sorted, joined by commas. Owned. */
 char *cr_cp_text(const struct cp_set *set, uint64_t bits);
@@ -52,9 +53,9 @@ struct cp_row {
     enum cp_use use;
     bool needs;           /* only a restart makes its process have what the file has */
     bool sure;            /* the process has just what the file has */
-    bool told;            /* what the process has is known */
+    bool known;           /* what the process has is known */
     bool broken;          /* a file of the node, and a program that begins now may not take it */
-    uint64_t prints, has; /* has: as the process is known to have it, 0 when it is not told */
+    uint64_t prints, has; /* has: as the process is known to have it, 0 when it is not known */
     uint64_t issuers;     /* Leaf */
 };
 
@@ -83,22 +84,22 @@ char *cr_cp_file_title(const struct cr_node_file *file);
 char *cr_cp_row_title(const struct cp_node *node, const struct cp_row *row);
 /* A component that holds all others when it is not well. */
 bool cr_cp_is_control(const char *component);
-/* A leaf that must be verified, and of which nobody can tell by what. */
+/* A leaf that must be verified, and the CA that verifies it is not known. */
 bool cr_cp_is_anyones(const struct cp_row *row);
 /* The order of restarts. */
 int cr_cp_rank(const char *component);
 
-/* --- what is told of each PKI --- */
+/* --- what is reported of each PKI --- */
 
 struct cp_authority {
-    bool complete; /* every node has told, and nothing may be missing */
+    bool complete; /* every node has reported, and nothing may be missing */
     bool has_trust;
     bool serves;   /* a server's leaf is seen that the PKI's clients verify */
     size_t unsure; /* leaves in use, and signers, that are not known */
     uint64_t trusted, known, issuing, removable;
-    bool known_is_all; /* nobody has what is not in known */
-    /* Of the rows of nodes by role ([0] who verifies servers, [1] clients): what all have loaded. */
-    uint64_t loaded[2];  /* as far as it is told */
+    bool known_is_all; /* no component has a CA that is not in known */
+    /* What all rows of nodes have loaded, by role: [0] verifies servers, [1] verifies clients. */
+    uint64_t loaded[2];  /* as far as it is known */
     uint64_t *others[2]; /* [nodes_len]: what all the other nodes are known to have loaded */
     uint64_t *leaves;    /* what distinct leaves verify against */
     size_t leaves_len;
@@ -111,7 +112,7 @@ struct cp_keys {
     uint64_t verifying, known, signing, tokens, removable;
     bool known_is_all;
     bool tokens_complete;
-    const char *one; /* the key that everybody signs with, and every API server verifies by; NULL: not one */
+    const char *one; /* the key that every signer signs with, and every API server verifies by; NULL: none */
 };
 
 /* Some lines are named, the others counted. */
@@ -133,7 +134,7 @@ struct cp_candidate {
     char *blocked; /* owned, in words; NULL: nothing but time is in the way */
 };
 
-/* Components of the control plane that are not well: who is on such a node may be restarted, all others wait. */
+/* Components of the control plane that are not well: components on such a node may be restarted, all others wait. */
 struct cp_bad {
     size_t nodes; /* how many nodes have any */
     size_t node;  /* one of them */
@@ -149,19 +150,19 @@ struct cp_ctx {
     struct cp_row *rows; /* of all nodes */
     struct cp_authority authorities[CP_PKIS];
     struct cp_keys keys;
-    bool hides;                      /* files of the control plane may be missing from what is told */
+    bool hides;                      /* files of the control plane may be missing from what is reported */
     bool root_known;                 /* --root-ca-file is the same everywhere, and loaded */
-    bool root_named;                 /* somebody has that parameter */
+    bool root_named;                 /* some component has that parameter */
     uint64_t root;                   /* what it has */
-    uint64_t readers, readers_any;   /* of the cluster's CA beside the nodes: what all of them have, what any has */
-    bool readers_told;               /* all of them are known */
-    bool renewing;                   /* a token Secret is to be made anew, or its token is awaited */
-    size_t frozen;                   /* immutable token Secrets that do not have what others have */
-    char *frozen_example;            /* owned: "ns/name" of one; NULL */
+    uint64_t readers, readers_any;   /* readers of the cluster's CA beside the nodes: what all have, what any has */
+    bool readers_known;              /* all of them are known */
+    bool renewing;                   /* a token Secret is to be renewed, or its token is awaited */
+    size_t immutable_tokens;         /* immutable token Secrets that do not have what others have */
+    char *immutable_example;         /* owned: "ns/name" of one; NULL */
     struct cp_candidate *candidates; /* in the order in which they are restarted */
     size_t candidates_len;
     char *signing_hold; /* owned: why a signing certificate's file cannot be used; NULL: it can */
-    char *hold;         /* owned: why nobody is restarted now; NULL: nothing holds */
+    char *hold;         /* owned: why no component is restarted now; NULL: nothing holds */
     struct cp_bad bad;
     bool out;          /* an order is out, taken back, or an act is under way */
     bool acts;         /* what is planned is to be done: neither suspended nor mode Plan */
@@ -169,7 +170,7 @@ struct cp_ctx {
     bool overdue;      /* what is out is not over after its deadline */
     const char *phase; /* of what is under way, in words; NULL */
     struct cp_lines blocked, degraded;
-    char *missing; /* owned: one example of a CA that somebody has not got; NULL */
+    char *missing; /* owned: one example of a CA that some component does not have; NULL */
     char *soon;    /* owned: one example of a file that is taken up without a restart; NULL */
 };
 
@@ -179,8 +180,8 @@ void cr_cp_authorities(struct cp_ctx *ctx); /* control_plane_authorities.c */
 void cr_cp_removable(struct cp_ctx *ctx, enum cp_pki pki); /* control_plane_removable.c */
 void cr_cp_service_accounts(struct cp_ctx *ctx);           /* control_plane_keys.c */
 void cr_cp_followers(struct cp_ctx *ctx);  /* control_plane_followers.c: token Secrets and workloads that follow */
-void cr_cp_candidates(struct cp_ctx *ctx); /* control_plane_next.c: who must be restarted, and what is in its way */
-void cr_cp_orders(struct cp_ctx *ctx);     /* control_plane_orders.c: what is out, what becomes of it, who is next */
+void cr_cp_candidates(struct cp_ctx *ctx); /* control_plane_next.c: what must be restarted, and what is in its way */
+void cr_cp_orders(struct cp_ctx *ctx);     /* control_plane_orders.c: what is out, what becomes of it, what is next */
 void cr_cp_counts(struct cp_ctx *ctx);     /* control_plane_converge.c */
 void cr_cp_troubles(struct cp_ctx *ctx);   /* control_plane_troubles.c: what is degraded */
 void cr_cp_conditions(struct cp_ctx *ctx); /* control_plane_conditions.c */
@@ -191,7 +192,7 @@ void cr_cp_find_unusable_signing_file(struct cp_ctx *ctx);
 char *cr_cp_blocked(const struct cp_ctx *ctx, const struct cp_candidate *candidate);
 /* control_plane_safe.c: rule 6. */
 char *cr_cp_unsafe(const struct cp_ctx *ctx, const struct cp_candidate *candidate);
-/* control_plane_hold.c: what makes everybody wait. */
+/* control_plane_hold.c: what makes all components wait. */
 void cr_cp_find_hold(struct cp_ctx *ctx);
 /* It has begun by itself only just, and may end as soon. */
 bool cr_cp_is_young(struct cp_ctx *ctx, const struct cr_node_component *component);

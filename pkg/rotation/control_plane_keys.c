@@ -1,5 +1,5 @@
-/* Keys of service accounts: who verifies by which, who signs with which, and of which the tokens are that are in use.
- */
+/* Keys of service accounts: which components verify by which, which sign with which, and which keys signed the tokens
+ * in use. */
 #include "rotation/control_plane_internal.h"
 
 #include <stdio.h>
@@ -12,16 +12,16 @@ static const char api_server[] = "kube-apiserver";
 /* An API server verifies by the keys of all files that it names; false: that is not known of this one. */
 static bool keys_of(const struct cp_node *node, uint64_t *verifies, uint64_t *any)
 {
-    bool told = true;
+    bool known = true;
     for (size_t i = 0; i < node->rows_len; i++) {
         const struct cp_row *row = &node->rows[i];
         if (row->use != CP_USE_VERIFIES)
             continue;
-        *verifies |= row->told ? row->prints & row->has : 0;
+        *verifies |= row->known ? row->prints & row->has : 0;
         *any |= row->prints | row->has;
-        told = told && row->told && !row->file->more;
+        known = known && row->known && !row->file->more;
     }
-    return told;
+    return known;
 }
 
 static void verifying(struct cp_ctx *ctx)
@@ -63,9 +63,9 @@ static void signing(struct cp_ctx *ctx)
         ctx->keys.one = cr_cp_first(&ctx->sets[CP_KEYS], signs);
 }
 
-/* Whoever may make a pod or a Secret may put into it what looks like a token of any key. One of a key that no API
- * server verifies by is taken by none, so that nothing is lost with it; and it takes no place in the set. key: NULL
- * when it is not known. */
+/* Anyone who may create a pod or a Secret may put into it what looks like a token of any key. No API server accepts a
+ * token of a key that none verifies by, so nothing is lost with it; and it takes no place in the set. key: NULL when it
+ * is not known. */
 static void count_token(struct cp_ctx *ctx, const char *key)
 {
     uint64_t bit = cr_cp_bit_in(&ctx->sets[CP_KEYS], key);
@@ -87,7 +87,7 @@ static void count_tokens(struct cp_ctx *ctx, const struct cp_node *node)
     }
 }
 
-/* One without a token is about to get one: of which key, nobody knows. An immutable one gets none. */
+/* A Secret without a token is about to get one, of a key that is not known. An immutable one gets none. */
 static void count_secrets(struct cp_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->world->token_secrets_len; i++) {
@@ -101,12 +101,12 @@ static bool sign_surely(const struct cp_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->nodes_len; i++)
         for (size_t k = 0; k < ctx->nodes[i].rows_len; k++)
-            if (ctx->nodes[i].rows[k].use == CP_USE_SIGNS && !ctx->nodes[i].rows[k].told)
+            if (ctx->nodes[i].rows[k].use == CP_USE_SIGNS && !ctx->nodes[i].rows[k].known)
                 return false;
     return true;
 }
 
-static void tell(struct cp_ctx *ctx)
+static void report(struct cp_ctx *ctx)
 {
     struct cr_control_plane_keys *out = &ctx->plan->status.service_accounts;
     const struct cp_keys *keys = &ctx->keys;
@@ -142,5 +142,5 @@ void cr_cp_service_accounts(struct cp_ctx *ctx)
     if (keys->one)
         snprintf(ctx->plan->signing_key, sizeof ctx->plan->signing_key, "%s", keys->one);
     record_key(ctx);
-    tell(ctx);
+    report(ctx);
 }

@@ -1,4 +1,4 @@
-/* Who must be restarted, in which order (rules 2, 3 and 7), and by which token. */
+/* Which components must be restarted, in which order (rules 2, 3 and 7), and by which token. */
 #include "rotation/control_plane_internal.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void digest(const struct cr_buf *text, char out[CP_TOKEN_PART + 1])
     out[CP_TOKEN_PART] = '\0';
 }
 
-/* What it is restarted for; what of the process is behind it. */
+/* What it is restarted for; the part about the process follows it. */
 static void begin(const struct cp_ctx *ctx, struct cr_buf *text, const struct cp_node *node, const char *component)
 {
     add_text(text, node->name);
@@ -81,7 +81,7 @@ static bool was_done(const struct cp_node *node, const struct cp_candidate *cand
            strncmp(act->token, candidate->token, CP_TOKEN_PART) == 0 && strcmp(act->token, candidate->token) != 0;
 }
 
-/* --- who --- */
+/* --- which components --- */
 
 static bool needs_restart(const struct cp_node *node, const char *component)
 {

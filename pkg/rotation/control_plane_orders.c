@@ -1,5 +1,5 @@
-/* The one order: what is out, what has become of it, and who is next. What is out is read off the reports' specs and
- * acts, and off the status, which names an order before it is written. */
+/* The one order: what is out, what has become of it, and what is next. What is out is read from the reports' specs and
+ * acts, and from the status, which names an order before it is written. */
 #include "rotation/control_plane_internal.h"
 
 #include <stdio.h>
@@ -47,7 +47,8 @@ static void note_failure(struct cp_ctx *ctx, const struct cp_node *node)
     cr_strset(&status->failed_state, state);
 }
 
-/* Somebody has brought it back. One that ends again and again is another process each time, and is not back. */
+/* It was brought back by other means. A component that ends again and again is another process each time, and is not
+ * back. */
 static bool is_back(struct cp_ctx *ctx, const struct cr_node_component *component)
 {
     return component->running && component->health == CR_NODE_HEALTH_SERVING && !cr_cp_is_young(ctx, component);
@@ -151,7 +152,7 @@ static void take_back(struct cp_ctx *ctx, const struct cp_node *node)
 {
     clear(ctx, node);
     ctx->plan->status.restarting_revoked = true;
-    /* The agent's next words are told from its last ones by its own clock, which may be ahead. */
+    /* The agent's next report is distinguished from its last one by its own clock, which may be ahead. */
     int64_t seen_ms = node->report->seen_ms;
     ctx->plan->status.restarting_since_ms = seen_ms > ctx->world->now_ms ? seen_ms : ctx->world->now_ms;
     ctx->phase = "is taken back";
@@ -211,7 +212,7 @@ static void follow(struct cp_ctx *ctx)
         follow_not_begun(ctx, node);
 }
 
-/* Of orders that the status does not name one is taken over, as of a status that was lost. */
+/* One of the orders that the status does not name is taken over, as after a status was lost. */
 static void follow_others(struct cp_ctx *ctx)
 {
     struct cr_control_plane_status *status = &ctx->plan->status;
@@ -242,7 +243,7 @@ static void follow_acts_of_named(struct cp_ctx *ctx)
         ctx->plan->has_order = false;
 }
 
-/* --- who is next --- */
+/* --- what is next --- */
 
 static void choose(struct cp_ctx *ctx)
 {

@@ -1,4 +1,4 @@
-/* Who has the cluster's CA out of the API: kube-root-ca.crt of each namespace, ca.crt of token Secrets. */
+/* What has the cluster's CA from the API: kube-root-ca.crt of each namespace, ca.crt of token Secrets. */
 #include "rotation/control_plane_internal.h"
 
 #include <string.h>
@@ -10,12 +10,12 @@
 /* Where no agent sees a controller manager: what all have. */
 static void find_root_of_readers(struct cp_ctx *ctx)
 {
-    bool same = ctx->readers_told && ctx->readers == ctx->readers_any;
+    bool same = ctx->readers_known && ctx->readers == ctx->readers_any;
     ctx->root_known = same && ctx->world->root_cas_len && !ctx->sets[CP_CLUSTER].over;
     ctx->root = ctx->root_known ? ctx->readers : 0;
 }
 
-/* What all controller managers hand out, whoever of them leads. */
+/* What all controller managers hand out, whichever of them leads. */
 static void find_root(struct cp_ctx *ctx)
 {
     bool same = true;
@@ -42,7 +42,7 @@ static void read_object(struct cp_ctx *ctx, const struct cr_control_plane_object
         return;
     ctx->readers &= bits;
     ctx->readers_any |= bits;
-    ctx->readers_told = ctx->readers_told && bits;
+    ctx->readers_known = ctx->readers_known && bits;
 }
 
 static void read_root_ca(struct cp_ctx *ctx, const struct cr_control_plane_object *object)
@@ -50,8 +50,8 @@ static void read_root_ca(struct cp_ctx *ctx, const struct cr_control_plane_objec
     read_object(ctx, object, object->prints ? cr_cp_bits(&ctx->sets[CP_CLUSTER], object->prints) : 0);
 }
 
-/* Anybody may put what he likes into a Secret of his namespace. What no node and no kube-root-ca.crt has takes no place
- * in the set, and an immutable one is followed by nobody. */
+/* A user may put anything into a Secret of his namespace. What no node and no kube-root-ca.crt has takes no place in
+ * the set, and an immutable Secret is not followed. */
 static void read_token_secret(struct cp_ctx *ctx, const struct cr_control_plane_object *object)
 {
     if (!object->immutable)
@@ -70,7 +70,8 @@ static bool have_all_root(const struct cp_ctx *ctx)
     return true;
 }
 
-/* Who reads it once is restarted for it when every namespace has it; what there was at first sight they have. */
+/* Workloads that read it once are restarted for it when every namespace has it; they have what was there at first
+ * sight. */
 static void record_root(struct cp_ctx *ctx)
 {
     struct cr_control_plane_status *status = &ctx->plan->status;
@@ -89,7 +90,7 @@ void cr_cp_readers(struct cp_ctx *ctx)
 {
     const struct cr_control_plane_world *world = ctx->world;
     ctx->readers = ~(uint64_t)0;
-    ctx->readers_told = true;
+    ctx->readers_known = true;
     for (size_t i = 0; i < world->root_cas_len; i++)
         read_root_ca(ctx, &world->root_cas[i]);
     for (size_t i = 0; i < world->token_secrets_len; i++)

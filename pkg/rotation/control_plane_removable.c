@@ -1,4 +1,4 @@
-/* Which CAs may be dropped: all of them together, since that is what whoever reads the list will do. */
+/* Which CAs may be dropped: all of them together, since a reader of the list will drop them together. */
 #include "rotation/control_plane_internal.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static bool can_go(const struct cp_authority *authority, uint64_t gone)
     return true;
 }
 
-/* The one that ends first; of several the first by its text. */
+/* The one that ends first; if several do, the first by its text. */
 static uint64_t next_of(const struct cp_ctx *ctx, enum cp_pki pki, uint64_t left)
 {
     const struct cp_set *set = &ctx->sets[pki];
@@ -47,13 +47,13 @@ static uint64_t next_of(const struct cp_ctx *ctx, enum cp_pki pki, uint64_t left
     return best;
 }
 
-/* Servers that no agent sees have leaves that nobody knows. Of the front proxy there are clients only. */
+/* Servers that no agent sees have unknown leaves. The front proxy has clients only. */
 static bool are_servers_seen(const struct cp_authority *authority, enum cp_pki pki)
 {
     return pki == CP_FRONT_PROXY || authority->serves;
 }
 
-/* Of one whose certificates nobody uses nothing is known: then none goes. */
+/* Nothing is known of a PKI with certificates that no component uses: then none of its CAs goes. */
 void cr_cp_removable(struct cp_ctx *ctx, enum cp_pki pki)
 {
     struct cp_authority *authority = &ctx->authorities[pki];

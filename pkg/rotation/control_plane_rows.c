@@ -1,5 +1,5 @@
-/* What a file is for: told by the component and the parameter that names it, never by the file's name, nor by what is
- * in it. */
+/* What a file is for: determined by the component and the parameter that names it, never by the file's name or content.
+ */
 #include "rotation/control_plane_internal.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ static enum cp_pki pki_of(const struct cr_node_file *file)
         return CP_ETCD;
     if (cr_starts_with(parameter, "--requestheader-client-ca") || cr_starts_with(parameter, "--proxy-client-"))
         return CP_FRONT_PROXY;
-    if (cr_starts_with(parameter, "--oidc-")) /* somebody else's PKI */
+    if (cr_starts_with(parameter, "--oidc-")) /* the identity provider's PKI */
         return CP_OTHER;
     return CP_CLUSTER;
 }
@@ -75,8 +75,9 @@ void cr_cp_classify(const struct cr_node_file *file, enum cp_pki *pki, enum cp_u
         *use = use_of_opaque(file, pki);
 }
 
-/* Who verifies what a controller manager or a scheduler serves, and a name of its own of an API server, is not on the
- * nodes; a kubelet without a serving certificate signs its own, and only --kubelet-certificate-authority would mind. */
+/* Clients that verify what a controller manager or a scheduler serves, or an API server under a name of its own, are
+ * not on the nodes; a kubelet without a serving certificate signs its own, and only --kubelet-certificate-authority
+ * would refuse it. */
 bool cr_cp_has_peers(const struct cr_node_file *file)
 {
     if (cr_streq(file->parameter, "--tls-sni-cert-key"))

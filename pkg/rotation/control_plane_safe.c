@@ -1,4 +1,4 @@
-/* Rule 6: what a component would load by its restart must be safe for it and for those who talk to it. */
+/* Rule 6: what a component would load by its restart must be safe for it and for those that connect to it. */
 #include "rotation/control_plane_internal.h"
 
 #include "base/alloc.h"
@@ -17,14 +17,14 @@ static bool is_its(const struct question *q, const struct cp_row *row)
 
 /* --- leaves --- */
 
-/* Nothing is known of what it would load, now as before; of the node's own files that is told as broken. */
+/* Nothing is known of what it would load, now as before; for the node's own files that is reported as broken. */
 static bool is_elsewhere(const struct cp_row *row)
 {
     return row->file->kind == CR_NODE_FILE_UNREAD && !row->needs;
 }
 
-/* What all who verify servers (0) or clients (1) of that PKI would have: this component by its files, all others by
- * what they are known to have loaded. */
+/* What all components that verify servers (0) or clients (1) of that PKI would have: this component by its files, all
+ * others by what they are known to have loaded. */
 static uint64_t peers_have(const struct question *q, enum cp_pki pki, size_t side)
 {
     enum cr_role role = side ? CR_ROLE_CLIENT_CA : CR_ROLE_SERVER_CA;
@@ -32,7 +32,7 @@ static uint64_t peers_have(const struct question *q, enum cp_pki pki, size_t sid
     for (size_t i = 0; i < q->node->rows_len; i++) {
         const struct cp_row *row = &q->node->rows[i];
         if (row->use == CP_USE_TRUST && row->pki == pki && row->file->role == role)
-            have &= is_its(q, row) ? row->prints : row->told ? row->has : 0;
+            have &= is_its(q, row) ? row->prints : row->known ? row->has : 0;
     }
     if (pki == CP_CLUSTER && side == 0)
         have &= q->ctx->readers;
@@ -70,7 +70,7 @@ static size_t unsure_of(const struct question *q, enum cp_pki pki)
 static bool is_needed(const struct question *q, const struct cp_row *row)
 {
     const struct cp_authority *authority = &q->ctx->authorities[row->pki];
-    uint64_t has = row->told ? row->has : authority->known;
+    uint64_t has = row->known ? row->has : authority->known;
     uint64_t dropped = has & ~row->prints;
     if (!dropped)
         return false;
@@ -83,7 +83,7 @@ static bool is_needed(const struct question *q, const struct cp_row *row)
     return false;
 }
 
-/* --root-ca-file verifies nobody by itself, but all pods do by what it hands out. */
+/* --root-ca-file itself verifies no peer, but all pods verify by what it hands out. */
 static char *dropped_too_early(const struct question *q, const struct cp_row *row)
 {
     if (row->sure || is_elsewhere(row) || !is_needed(q, row))
@@ -138,7 +138,7 @@ static char *unverified_key(const struct question *q, const struct cp_row *row)
                        title, who->name);
 }
 
-/* Keys that somebody signs with, or tokens in use are of, must stay. */
+/* Keys that some component signs with, or that signed tokens in use, must stay. */
 static char *lost_key(const struct question *q)
 {
     const struct cp_keys *keys = &q->ctx->keys;
@@ -151,7 +151,7 @@ static char *lost_key(const struct question *q)
             continue;
         if (is_elsewhere(row))
             return NULL;
-        has |= row->told ? row->has : keys->known | used;
+        has |= row->known ? row->has : keys->known | used;
         prints |= row->prints;
     }
     uint64_t dropped = has & ~prints;

@@ -47,7 +47,7 @@ static void say_file(struct cp_ctx *ctx, const struct cp_node *node, const struc
                elsewhere ? "; nothing is known of it, so give it a file of the node" : "");
 }
 
-/* It is in use, and not everybody who verifies it can. */
+/* It is in use, and not every component that must verify it can. */
 static void say_leaf(struct cp_ctx *ctx, const struct cp_node *node, const struct cp_row *row)
 {
     if (row->use != CP_USE_LEAF || row->pki >= CP_PKIS || !row->file->prints.len || row->needs ||
@@ -61,7 +61,7 @@ static void say_leaf(struct cp_ctx *ctx, const struct cp_node *node, const struc
     cr_cp_line(&ctx->degraded, "%s is of a CA that not everybody who verifies it has loaded", title);
 }
 
-/* Of an order that is not on record, so that it has no deadline there. */
+/* For an order that is not on record, so that it has no deadline there. */
 static void say_act(struct cp_ctx *ctx, const struct cp_node *node)
 {
     const struct cr_node_act *act = &node->report->act;
@@ -95,7 +95,7 @@ static char *lacks(const struct cp_ctx *ctx, enum cp_pki pki, uint64_t bit, cons
                    const struct cp_row *row)
 {
     const char *print = cr_cp_first(&ctx->sets[pki], bit);
-    if (row->use != CP_USE_TRUST || row->pki != pki || (row->told && row->prints & row->has & bit))
+    if (row->use != CP_USE_TRUST || row->pki != pki || (row->known && row->prints & row->has & bit))
         return NULL;
     cr_autofree char *title = cr_cp_row_title(node, row);
     if (!(row->prints & bit))

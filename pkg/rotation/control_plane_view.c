@@ -37,8 +37,8 @@ static bool is_file(const struct cr_node_file *file)
     return cr_streq(file->place, "Host") || cr_streq(file->place, "Embedded");
 }
 
-/* The kubelet writes its own pair and has it in memory; when somebody else has written it, nobody can tell. While the
- * PKI has several CAs that matters, and a restart, which touches no container, makes it sure. */
+/* The kubelet writes its own pair and has it in memory; when another program has written it, what is in memory is not
+ * known. While the PKI has several CAs that matters, and a restart, which touches no container, makes it sure. */
 static bool is_doubtful(const struct cp_node *node, const struct cr_node_file *file)
 {
     const struct cr_node_component *component = cr_node_report_component(node->report, file->component);
@@ -61,7 +61,7 @@ static void read_row(struct cp_ctx *ctx, const struct cp_node *node, const struc
     }
     row->broken = is_file(file) && (file->kind == CR_NODE_FILE_UNREAD || file->problem);
     row->sure = yes && readable && !is_doubtful(node, file);
-    row->told = readable && (yes || file->has_known);
+    row->known = readable && (yes || file->has_known);
     if (!readable)
         return;
     row->issuers = cr_cp_bits(&ctx->sets[row->pki], &file->issuers);
@@ -100,7 +100,7 @@ static void read_node(struct cp_ctx *ctx, const struct cr_control_plane_node *fr
         read_row(ctx, node, &from->report->files[i], &rows[node->rows_len++]);
 }
 
-/* While a PKI has several CAs, a kubelet whose pair was written since it began is restarted. */
+/* While a PKI has several CAs, a kubelet is restarted if its pair was written since it began. */
 static void doubt(struct cp_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->nodes_len; i++)

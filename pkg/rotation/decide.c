@@ -73,8 +73,8 @@ static bool another_fits(const struct question *q, const struct cr_component *gi
     return false;
 }
 
-/* The policy names one component for the whole pod. A container whose image is known to be something else keeps its own
- * entry (a mesh's proxy beside the program), unless no other container could be meant. */
+/* The policy names one component for the whole pod. A container with an image that is known to be something else keeps
+ * its own entry (a mesh's proxy beside the program), unless no other container could be meant. */
 static const struct cr_component *component_of(const struct question *q, const struct cr_usage *usage)
 {
     const struct cr_decide_input *input = q->input;
@@ -105,7 +105,7 @@ static struct cr_program program_of(const struct cr_decide_input *input, const s
 
 static enum cr_ground ground_of(const struct question *q, const struct cr_finding *finding)
 {
-    if (!cr_usage_refreshes(finding->usage->kind) || finding->frozen)
+    if (!cr_usage_refreshes(finding->usage->kind) || finding->is_immutable)
         return CR_GROUND_FIXED;
     if (finding->usage->init)
         return CR_GROUND_INIT;
@@ -121,7 +121,8 @@ static enum cr_ground ground_of(const struct question *q, const struct cr_findin
     case CR_METHOD_SIGNAL:
     case CR_METHOD_HTTP:
     case CR_METHOD_COMMAND:
-        return cr_decide_teller(finding, q->passed_on) == CR_TELLER_RELOADER ? CR_GROUND_TOLD : CR_GROUND_UNTOLD;
+        return cr_decide_notifier(finding, q->passed_on) == CR_NOTIFIER_RELOADER ? CR_GROUND_NOTIFIED
+                                                                                 : CR_GROUND_NOT_NOTIFIED;
     case CR_METHOD_RESTART:
         return CR_GROUND_CAPABILITY;
     case CR_METHOD_UNKNOWN:
@@ -141,7 +142,7 @@ static void look_up(const struct question *q, const struct cr_json *container, s
     cr_catalogue_capability(&program, finding->parameter, finding->role, &finding->capability);
     if (!override->set)
         return;
-    /* What the catalogue knows of how it is told, stays: a policy cannot say that. */
+    /* What the catalogue knows of how it is notified stays: a policy cannot say that. */
     const char *trigger = finding->capability.method == override->method ? finding->capability.signal : NULL;
     finding->capability = (struct cr_capability){
         .method = override->method,
@@ -157,8 +158,8 @@ static void add_finding(const struct question *q, const struct cr_json *containe
 {
     look_up(q, container, &finding);
     finding.ground = ground_of(q, &finding);
-    if (finding.ground == CR_GROUND_TOLD && !finding.capability.max_delay_ms)
-        finding.capability.max_delay_ms = CR_TOLD_DELAY_MS;
+    if (finding.ground == CR_GROUND_NOTIFIED && !finding.capability.max_delay_ms)
+        finding.capability.max_delay_ms = CR_NOTIFIED_DELAY_MS;
     out->items = cr_reallocarray(out->items, out->len + 1, sizeof *out->items);
     out->items[out->len++] = finding;
 }
@@ -199,7 +200,7 @@ static void judge_declared(const struct question *q, const struct cr_json *conta
         add_finding(q, container, finding, out);
 }
 
-/* One usage: the roles that its files play, and of those the ones whose class changed. */
+/* One usage: the roles that its files play, and which of these have a class that changed. */
 static void judge_usage(const struct question *q, const struct cr_usage *usage, struct cr_decision_secret *result,
                         struct cr_findings *out)
 {
@@ -207,7 +208,7 @@ static void judge_usage(const struct question *q, const struct cr_usage *usage, 
     const struct cr_json *container = cr_container_named(q->input->pod_spec, usage->container);
     const struct cr_component *component = component_of(q, usage);
     struct cr_finding of_usage = {
-        .secret = q->secret, .usage = usage, .component = component, .frozen = change->was_immutable};
+        .secret = q->secret, .usage = usage, .component = component, .is_immutable = change->was_immutable};
     CR_CLEANUP(cr_parameter_uses) struct cr_parameter_uses uses = {0};
     cr_catalogue_roles(component, container, usage, change->secret, &uses);
     for (size_t i = 0; i < uses.len; i++) {
@@ -244,7 +245,7 @@ static void sum_up(struct cr_decision_secret *result, const struct cr_finding *f
             continue;
         }
         result->reload_classes |= finding->class;
-        if (finding->ground == CR_GROUND_TOLD)
+        if (finding->ground == CR_GROUND_NOTIFIED)
             result->trigger_classes |= finding->class;
         if (finding->capability.max_delay_ms > result->max_delay_ms)
             result->max_delay_ms = finding->capability.max_delay_ms;
@@ -274,7 +275,7 @@ static const struct cr_finding *deciding_of(const struct cr_findings *findings)
     return best;
 }
 
-/* Without anything that concerns it, a decision still tells for which software. */
+/* Without anything that concerns it, a decision still says for which software. */
 static const char *component_name(const struct cr_decide_input *input, const struct cr_usage_list *usages,
                                   const struct cr_findings *findings, const struct cr_finding *deciding)
 {

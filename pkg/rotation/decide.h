@@ -12,8 +12,8 @@ struct cr_secret_change {
     const struct cr_policy_secret *secret;
     unsigned changes;     /* CR_CHANGE_* */
     const char *key_type; /* of the new leaf, cr_material.key_type; NULL or "": not known */
-    /* CR_ROLE_BIT of those in which a leaf with that key is met; 0: serverLeaf and clientLeaf, for whose leaf the CAs
-     * of the Secret verify is not known. */
+    /* CR_ROLE_BIT of those in which a leaf with that key is met; 0: serverLeaf and clientLeaf, since it is not known
+     * which leaves the CAs of the Secret verify. */
     unsigned key_roles;
     /* Keys of opaque material that changed. NULL or empty: any may have. */
     const struct cr_strvec *opaque_keys;
@@ -34,7 +34,7 @@ struct cr_decision_secret {
     enum cr_decision_kind kind; /* of this Secret alone */
     unsigned restart_classes;   /* CR_CLASS_* that force a restart */
     unsigned reload_classes;    /* CR_CLASS_* taken up without one */
-    unsigned trigger_classes;   /* of those, the ones that its reloader must tell it of */
+    unsigned trigger_classes;   /* of those, the ones that its reloader must notify it of */
     unsigned roles;             /* CR_ROLE_BIT mask of the roles this Secret plays */
     int64_t max_delay_ms;       /* longest delay of what reloads */
     bool refreshes;             /* some mount of it refreshes by itself: nudging helps */
@@ -45,8 +45,8 @@ struct cr_decision {
     enum cr_decision_kind kind; /* the strictest */
     char *reason;       /* owned; one sentence, names component, parameter and role that decided, and what changed */
     char *component;    /* owned; NULL: unknown */
-    char *not_accepted; /* owned clause: the software takes no leaf with such a key; NULL: it does, or nobody knows */
-    bool unknown;       /* a restart for no better ground than that nobody knows, or nobody verified */
+    char *not_accepted; /* owned clause: the software takes no leaf with such a key; NULL: it does, or unknown */
+    bool unknown;       /* a restart only because the capability is unknown or unverified */
     struct cr_decision_secret *secrets; /* owned; parallel to the input's changes */
     size_t secrets_len;
 };
@@ -57,18 +57,18 @@ CR_DEFINE_DISPOSE(cr_decision, struct cr_decision, cr_decision_dispose)
  * - a Secret that the template does not use decides None for that consumer, and the reason says so;
  * - SubPath and Env decide Restart whatever the component can do; init containers that run once decide Restart, too,
  * unless the catalogue knows that they only name the files to another container (contour bootstrap);
- * - a leaf whose key the software is known not to accept is said beside the decision, which stays what it is;
- * - only roles whose class changed count (LeafRenewed touches serverLeaf and clientLeaf, Trust* touches clientCA and
- * serverCA);
- * - of opaque material only the keys that changed count: those that the template picks (items, subPath, env), or that a
- * parameter points to. A volume with all keys concerns software that is not known, or of which the catalogue or the
- * policy (reload.opaque) says that it reads opaque material;
+ * - a leaf with a key that the software is known not to accept is reported beside the decision, which does not change;
+ * - only roles with a class that changed count (LeafRenewed touches serverLeaf and clientLeaf, Trust* touches clientCA
+ *   and serverCA);
+ * - only the changed keys of opaque material count: those that the template picks (items, subPath, env), or that a
+ *   parameter points to. A volume with all keys concerns software that is not known, or of which the catalogue or the
+ *   policy (reload.opaque) says that it reads opaque material;
  * - policy overrides by role beat the catalogue;
  * - Watch, PerHandshake, Poll decide HotReload; ApiWatch HotReload; Signal, HTTP, Command decide Trigger when a
  * reloader in the pod (reloader.h) has the leaf, or the CAs, of this Secret in a volume that refreshes, else Restart;
  * Unknown and unverified mean Restart; an unknown component or version takes the strictest;
- * - what only the reloader mounts counts as a usage by those who read what it makes of it; its own usage decides
- * nothing;
+ * - what only the reloader mounts counts as a usage by the containers that read what it makes of it; its own usage
+ *   decides nothing;
  * - several containers, roles and Secrets: the strictest decides, and the reason names it first, then what would have
  * reloaded. */
 void cr_decide(const struct cr_decide_input *input, struct cr_decision *out);
@@ -79,7 +79,7 @@ void cr_decide_by_api(const struct cr_decide_input *input, const struct cr_json 
 
 /* The software of the consumer that is known not to take leaves with a key of this type (cr_material.key_type) in one
  * of these roles (CR_ROLE_BIT), as far as it plays them with this Secret: its own leaf, or one that it verifies. Owned,
- * in words; NULL: all take it, or nobody knows. */
+ * in words; NULL: all take it, or that is not known. */
 char *cr_decide_refuses_key(const struct cr_policy_consumer *consumer, const struct cr_json *pod_spec,
                             const struct cr_catalogue *catalogue, const struct cr_policy_secret *secret,
                             const char *key_type, unsigned roles);

@@ -1,4 +1,4 @@
-/* One sentence that says why, for the engineer who looks at the status and wonders. */
+/* One sentence that explains a decision to the engineer who reads the status. */
 #include "rotation/decide_internal.h"
 
 #include <stdio.h>
@@ -49,19 +49,19 @@ static void say_delay(struct cr_buf *buf, int64_t ms)
     cr_buf_printf(buf, "within %s", text);
 }
 
-static enum cr_teller teller_of(const struct sentence *s, const struct cr_finding *finding)
+static enum cr_notifier notifier_of(const struct sentence *s, const struct cr_finding *finding)
 {
-    if (finding->ground == CR_GROUND_TOLD)
-        return CR_TELLER_RELOADER;
-    /* What of a reloader that is there, say_untold says. */
-    return s->findings->sidecar.container ? CR_TELLER_UNSAID : CR_TELLER_NOBODY;
+    if (finding->ground == CR_GROUND_NOTIFIED)
+        return CR_NOTIFIER_RELOADER;
+    /* say_not_notified explains a reloader that is there. */
+    return s->findings->sidecar.container ? CR_NOTIFIER_UNNAMED : CR_NOTIFIER_NONE;
 }
 
 static void say_capability(struct sentence *s, const struct cr_finding *finding)
 {
     char phrase[256];
     struct cr_buf *buf = &s->buf;
-    cr_capability_phrase(&finding->capability, finding->role, finding->parameter, teller_of(s, finding), phrase,
+    cr_capability_phrase(&finding->capability, finding->role, finding->parameter, notifier_of(s, finding), phrase,
                          sizeof phrase);
     cr_buf_puts(buf, phrase);
     if (finding->overridden)
@@ -207,10 +207,11 @@ static void say_alike(struct sentence *s)
     cr_buf_puts(buf, ", no restart.");
 }
 
-static bool is_told_alike(const struct cr_finding *a, const struct cr_finding *b)
+static bool is_notified_alike(const struct cr_finding *a, const struct cr_finding *b)
 {
-    return a->ground == CR_GROUND_TOLD && b->ground == CR_GROUND_TOLD && a->capability.method == b->capability.method &&
-           a->capability.signal && cr_streq(a->capability.signal, b->capability.signal);
+    return a->ground == CR_GROUND_NOTIFIED && b->ground == CR_GROUND_NOTIFIED &&
+           a->capability.method == b->capability.method && a->capability.signal &&
+           cr_streq(a->capability.signal, b->capability.signal);
 }
 
 /* " takes up by itself what changed", or at which word of its reloader. */
@@ -219,13 +220,13 @@ static void say_takes_up(struct sentence *s)
     bool alike = true, by_itself = false;
     const struct cr_capability *capability = &s->deciding->capability;
     for (size_t i = 0; i < s->findings->len; i++) {
-        alike = alike && is_told_alike(s->deciding, &s->findings->items[i]);
+        alike = alike && is_notified_alike(s->deciding, &s->findings->items[i]);
         by_itself = by_itself || s->findings->items[i].ground == CR_GROUND_RELOADS;
     }
     cr_buf_puts(&s->buf, " takes up ");
     if (alike && capability->method == CR_METHOD_SIGNAL)
         cr_buf_printf(&s->buf, "on %s, which its reloader sends, ", capability->signal);
-    else if (s->deciding->ground == CR_GROUND_TOLD)
+    else if (s->deciding->ground == CR_GROUND_NOTIFIED)
         cr_buf_printf(&s->buf, "%swhen its reloader tells it ", by_itself ? "by itself or " : "");
     else
         cr_buf_puts(&s->buf, "by itself ");
@@ -252,11 +253,11 @@ static void say_roles_with_delays(struct sentence *s)
 static void say_several_containers(struct sentence *s)
 {
     struct cr_buf *buf = &s->buf;
-    bool told = s->deciding->ground == CR_GROUND_TOLD;
-    cr_buf_puts(buf, told ? "the containers take up what changed, "
-                          : "the containers take up by themselves what changed, the slowest is ");
+    bool notified = s->deciding->ground == CR_GROUND_NOTIFIED;
+    cr_buf_puts(buf, notified ? "the containers take up what changed, "
+                              : "the containers take up by themselves what changed, the slowest is ");
     say_who(buf, s->deciding->component, s->deciding->usage);
-    cr_buf_puts(buf, told ? " when its reloader tells it, " : " ");
+    cr_buf_puts(buf, notified ? " when its reloader tells it, " : " ");
     say_delay(buf, s->deciding->capability.max_delay_ms);
     cr_buf_puts(buf, "; no restart.");
 }
@@ -337,9 +338,9 @@ static void say_ground(struct sentence *s)
             return;
         }
         break;
-    case CR_GROUND_UNTOLD:
+    case CR_GROUND_NOT_NOTIFIED:
     case CR_GROUND_CAPABILITY:
-    case CR_GROUND_TOLD:
+    case CR_GROUND_NOTIFIED:
     case CR_GROUND_RELOADS:
         break;
     }
@@ -348,12 +349,12 @@ static void say_ground(struct sentence *s)
     say_capability(s, f);
 }
 
-/* Why the reloader that is there does not tell it. */
-static void say_untold(struct sentence *s)
+/* Why the reloader that is there does not notify it. */
+static void say_not_notified(struct sentence *s)
 {
     struct cr_buf *buf = &s->buf;
     const struct cr_finding *f = s->deciding;
-    if (f->ground != CR_GROUND_UNTOLD || !s->findings->sidecar.container)
+    if (f->ground != CR_GROUND_NOT_NOTIFIED || !s->findings->sidecar.container)
         return;
     if (f->class == CR_CLASS_OPAQUE) {
         cr_buf_puts(buf, "; its reloader passes no opaque material on");
@@ -406,7 +407,7 @@ static void say_restart(struct sentence *s)
     cr_buf_puts(&s->buf, ": restart");
     if (s->deciding->ground == CR_GROUND_UNKNOWN && !s->deciding->overridden)
         cr_buf_printf(&s->buf, "; spec.consumers[].reload.%s can tell", cr_role_name(s->deciding->role));
-    say_untold(s);
+    say_not_notified(s);
     say_spared(s);
     cr_buf_puts(&s->buf, ".");
 }

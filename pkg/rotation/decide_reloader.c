@@ -1,4 +1,4 @@
-/* The part of a pod's reloader in a decision: what it mounts it passes on, so whose usage that is. */
+/* The part of a pod's reloader in a decision: it passes on what it mounts; this finds which containers use that. */
 #include "rotation/decide_internal.h"
 
 #include "base/alloc.h"
@@ -81,7 +81,7 @@ void cr_decide_usages(const struct cr_decide_input *input, const struct cr_reloa
     *usages = counted;
 }
 
-enum cr_teller cr_decide_teller(const struct cr_finding *finding, unsigned passed_on)
+enum cr_notifier cr_decide_notifier(const struct cr_finding *finding, unsigned passed_on)
 {
-    return finding->class != CR_CLASS_OPAQUE && (passed_on & finding->class) ? CR_TELLER_RELOADER : CR_TELLER_NOBODY;
+    return finding->class != CR_CLASS_OPAQUE && (passed_on & finding->class) ? CR_NOTIFIER_RELOADER : CR_NOTIFIER_NONE;
 }

@@ -67,9 +67,8 @@ static bool share_an_identity(const struct cr_material *a, const struct cr_mater
     return false;
 }
 
-/* Whether the leaf of `holder` is accepted by those who hold the trust of `verifier`. A leaf without anchors is signed
- * by a PKI of which this trust knows nothing: then the identities that both states share are all there is to judge by.
- */
+/* Whether peers with the trust of `verifier` accept the leaf of `holder`. A leaf without anchors is signed by a PKI
+ * that this trust does not contain: then the identities that both states share are all there is to judge by. */
 static bool verifies(const struct cr_material *holder, const struct cr_material *verifier)
 {
     if (!holder->has_leaf || holder->anchors.len == 0)
@@ -80,15 +79,14 @@ static bool verifies(const struct cr_material *holder, const struct cr_material 
     return false;
 }
 
-/* Whoever holds either state accepts whoever holds the other. A leaf that stays is accepted by the trust before as it
- * was. */
+/* Holders of either state accept holders of the other. A leaf that stays is accepted by the trust before as it was. */
 static bool overlap(const struct cr_material *before, const struct cr_material *after)
 {
     bool same_leaf = before->has_leaf && after->has_leaf && strcmp(before->leaf, after->leaf) == 0;
     return verifies(before, after) && (same_leaf || verifies(after, before));
 }
 
-/* Of a summary only the digest is known: what changed may be anything. */
+/* Only the digest of a summary is known: what changed may be anything. */
 static unsigned diff_summaries(const struct cr_material *before, const struct cr_material *after)
 {
     char a[CR_SHA256_HEX];

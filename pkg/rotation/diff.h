@@ -25,14 +25,14 @@ enum cr_class {
  * does not verify against the trust after, or a new leaf not against the trust before, so that somewhere between the
  * two states peers refuse each other. It is judged by the leaves' anchors; a leaf that never verified against the trust
  * beside it says nothing, then an identity in common is the overlap. Trust that appears or vanishes as a whole is
- * TrustAdded or TrustRemoved alone. Of a list that was too long to be remembered only its digest is known: whatever
+ * TrustAdded or TrustRemoved alone. Only the digest is known of a list that was too long to be remembered: whatever
  * changed counts as TrustReplaced, beside TrustAdded and TrustRemoved.
  *
  * Opaque: digests by another key, or none for want of a key, are no change (cr_opaque_comparable). */
 unsigned cr_diff(const struct cr_material *before, const struct cr_material *after);
 
-/* The names of opaque entries that appeared, vanished or changed, added to names. False: which ones cannot be told, so
- * it may be any; names is as it was. */
+/* The names of opaque entries that appeared, vanished or changed, added to names. False: it cannot be determined which
+ * ones, so it may be any; names is as it was. */
 bool cr_diff_opaque_keys(const struct cr_material *before, const struct cr_material *after,
                          struct cr_strvec *names) CR_MUST_USE;
 
@@ -76,9 +76,10 @@ char *cr_restart_annotation_for(const char *value, const char *uid, int64_t at_m
 /* The value of that name, unless it says that it is for another workload; NULL: there is none. Borrowed. annotations:
  * of a pod template, or of a pod of the workload. */
 const char *cr_restart_annotation_read(const struct cr_json *annotations, const char *name, const char *uid);
-/* Of the workload's own template; of an Argo Rollout its own, as long as its spec.restartAt is not older. */
+/* The value in the workload's own template; for an Argo Rollout in its own annotations, as long as its spec.restartAt
+ * is not older. */
 const char *cr_restart_annotation_of(const struct cr_json *workload, const char *name);
-/* When certroll restarted the workload last, for whichever Secret and policy; 0: that is not told. */
+/* When certroll restarted the workload last, for any Secret and policy; 0: not known. */
 int64_t cr_restart_annotation_at_ms(const struct cr_json *workload);
 
 #endif

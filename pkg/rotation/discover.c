@@ -257,7 +257,7 @@ static void expand_consumers(const struct cr_policy *policy, const struct cr_pol
     if (policy->discover.enabled)
         find_users(policy, status, view, out, &found);
     out->consumers_wanted = policy->consumers_len + found.len;
-    choose(&found, CR_POLICY_IN_FORCE_MAX - policy->consumers_len);
+    choose(&found, CR_POLICY_EFFECTIVE_MAX - policy->consumers_len);
 
     struct cr_policy *expanded = &out->policy;
     CR_CLEANUP(cr_strmap) struct cr_strmap *taken = cr_strmap_new(NULL);
@@ -275,7 +275,7 @@ static void expand_consumers(const struct cr_policy *policy, const struct cr_pol
     free(found.items);
 }
 
-/* --- pods that nobody restarts --- */
+/* --- pods of no workload that could be restarted --- */
 
 static void add_unmanaged_pod(struct cr_expansion *out, const struct cr_view_pod *pod)
 {

@@ -1,6 +1,6 @@
 /* What belongs to a policy without being listed in it: Secrets by their labels, consumers by the Secrets that they use.
- * Pure: the policy as it is written and what is in its namespace, in; the policy as it is in force, out. The plan runs
- * on that one. */
+ * Pure: the policy as written and what is in its namespace, in; the effective policy, out. The plan runs on the
+ * effective policy. */
 #ifndef CR_ROTATION_DISCOVER_H
 #define CR_ROTATION_DISCOVER_H
 
@@ -46,7 +46,7 @@ struct cr_view {
     size_t pods_len;
 };
 
-/* --- the policy in force --- */
+/* --- the effective policy --- */
 
 /* The pods of no workload that use one Secret. */
 struct cr_unmanaged_pods {
@@ -67,13 +67,14 @@ struct cr_expansion {
 
 /* Secrets: those that the policy names, then those that its selector matches, but for what other programs keep for
  * themselves (a table in discover.c). One that was selected before stays
- *   - while it does not exist, as long as a consumer uses it: deleted and created anew it may hold other material;
+ *   - while it does not exist, as long as a consumer uses it: deleted and created again it may hold other material;
  *   - when it does not match any more, until a change of it that is pending and usable is finished ("leaving"); also
- * one that was missed and comes back without its label, with other material. Consumers: those that the policy lists,
- * with their settings, then with spec.discover.enabled whoever uses one of these Secrets, by kind and name. A found one
- * is called "deployment-web"; with a hash at the end where that would be too long, not be a name, or be taken. Bounds:
- * CR_POLICY_SECRETS_MAX and CR_POLICY_IN_FORCE_MAX. What the status knows comes before what it does not, older before
- * younger, so that something new never pushes out what is under way. */
+ *     one that was missed and comes back without its label, with other material.
+ * Consumers: those that the policy lists, with their settings, then with spec.discover.enabled all that use one of
+ * these Secrets, by kind and name. A found one is called "deployment-web"; with a hash at the end where that would be
+ * too long, not be a name, or be taken. Bounds: CR_POLICY_SECRETS_MAX and CR_POLICY_EFFECTIVE_MAX. What the status
+ * knows comes before what it does not, older before younger, so that something new never pushes out what is under way.
+ */
 void cr_discover_expand(const struct cr_policy *policy, const struct cr_policy_status *status,
                         const struct cr_view *view, struct cr_expansion *out);
 void cr_expansion_dispose(struct cr_expansion *expansion);

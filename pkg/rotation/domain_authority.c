@@ -1,4 +1,4 @@
-/* Which CAs there shall be: those of sources, or the domain's own and the next one. */
+/* Which CAs there must be: those of sources, or the domain's own and the next one. */
 #include "rotation/domain_plan_internal.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
-/* Which CAs each object shall have. It keeps what it has, and gets what it lacks of what shall be current and of what
- * leaves need, unless the time has come for all of them to shrink. So who is killed between the writes of that, or may
- * not do one of them, neither repeats the others nor takes them back. */
+/* Which CAs each object must have. It keeps what it has, and gets what it lacks of the CAs that must be current and
+ * that leaves need, unless the time has come for all bundles to shrink. So a process that is killed between these
+ * writes, or may not do one of them, neither repeats the others nor takes them back. */
 #include "rotation/domain_plan_internal.h"
 
 #include <string.h>
@@ -46,7 +46,7 @@ static bool is_verified_by(const struct domain_ctx *ctx, const struct leaves_in_
     return false;
 }
 
-/* Those that shall be current are always kept. */
+/* CAs that must be current are always kept. */
 static void choose(const struct domain_ctx *ctx, const struct leaves_in_use *leaves, size_t retain, bool *kept)
 {
     size_t len = ctx->world->cas_len;
@@ -75,7 +75,7 @@ static void choose(const struct domain_ctx *ctx, const struct leaves_in_use *lea
 
 /* --- when it shrinks --- */
 
-/* One that shall be current is published nowhere yet, while others are. */
+/* A CA that must be current is published nowhere yet, while others are. */
 static bool begins(const struct domain_ctx *ctx)
 {
     bool fresh = false;
@@ -94,7 +94,7 @@ static bool is_over(const struct domain_ctx *ctx)
            !ctx->is_put_back;
 }
 
-/* Who presents a leaf of what was deleted is not asked before it is there again. */
+/* Consumers that present a leaf of a deleted object are not considered before it is there again. */
 static bool misses_any(const struct domain_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->world->objects_len; i++)
@@ -136,8 +136,8 @@ static bool may_shrink(struct domain_ctx *ctx)
 
 /* --- of each object --- */
 
-/* One that has none yet, or one that cannot be read, gets all that is published: who presents a leaf that is being
- * replaced is not known here. */
+/* One that has none yet, or one that cannot be read, gets all that is published: which consumers present a leaf that is
+ * being replaced is not known here. */
 static void fill(const struct domain_ctx *ctx, size_t at, bool shrink, bool drop, bool *bundle)
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];

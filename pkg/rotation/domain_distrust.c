@@ -1,7 +1,7 @@
-/* CAs that spec.distrust lists: what a compromised key has signed is to be trusted by nobody. Such a CA is replaced at
- * once, as by any rotation, but it leaves every bundle as soon as what replaces it has arrived, whatever spec.retire
- * and retainPrevious say. What the domain cannot bring about itself (a leaf or bundle that it may not write, a source
- * that has no other leaf, a reader that nobody knows) holds that until spec.evidence.stageDeadline, and no longer. */
+/* CAs that spec.distrust lists: no reader may trust what a compromised key has signed. Such a CA is replaced at once,
+ * as by any rotation, but it leaves every bundle as soon as what replaces it has arrived, whatever spec.retire and
+ * retainPrevious say. What the domain cannot bring about itself (a leaf or bundle that it may not write, a source that
+ * has no other leaf, a reader that is not known) holds that until spec.evidence.stageDeadline, and no longer. */
 #include "rotation/domain_plan_internal.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ static void forget_unlisted(const struct cr_domain *domain, struct cr_domain_sta
     status->distrusted_len = kept;
 }
 
-/* It came back where it was gone: somebody has put it there. */
+/* It came back where it was gone: another program or a person has put it there. */
 static bool is_back(const struct domain_ctx *ctx, size_t ca, const struct cr_domain_distrusted *record)
 {
     if (!record->gone_ms)
@@ -157,7 +157,7 @@ bool cr_domain_drops_distrusted(const struct domain_ctx *ctx)
     return is_any_published(ctx) && is_any_current(ctx) && ctx->arrived && !is_under_way && is_free;
 }
 
-/* --- when nobody trusts them any more --- */
+/* --- when no reader trusts them any more --- */
 
 /* Else what is published there has none of them, and all that read it are known to have that. */
 bool cr_domain_has_distrusted(const struct domain_ctx *ctx, size_t at)

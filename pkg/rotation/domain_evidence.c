@@ -81,7 +81,7 @@ static bool has_passed(const struct cr_domain_evidence_input *in, int64_t since_
     return false;
 }
 
-static void nobody_knows(const struct cr_domain_evidence_input *in, struct cr_domain_evidence *out)
+static void set_unknown(const struct cr_domain_evidence_input *in, struct cr_domain_evidence *out)
 {
     const char *who = in->secret ? "no CertRotationPolicy covers it" : "no CertRotationPolicy can cover it";
     bool delay = in->uncovered == CR_UNCOVERED_DELAY;
@@ -97,7 +97,7 @@ static void nobody_knows(const struct cr_domain_evidence_input *in, struct cr_do
                              in->secret ? "write a policy" : "publish into a Secret that a policy covers"));
 }
 
-/* No pod reads it; who does has answered the write. */
+/* No pod reads it; the API server, which does, has answered the write. */
 static void read_by_api(const struct cr_domain_evidence_input *in, struct cr_domain_evidence *out)
 {
     if (has_passed(in, in->written_ms, API_WATCH_MS, out)) {
@@ -116,11 +116,11 @@ struct policy_answer {
     const struct cr_policy_status *status;
     const struct cr_secret_status *secret;
     bool same_leaf, same_trust; /* what it has on record as settled is what is published */
-    const char *missed;         /* in words, why it does not know all who read the Secret; NULL: it does */
+    const char *missed;         /* in words, why it does not know all readers of the Secret; NULL: it does */
     struct cr_domain_evidence *out;
 };
 
-/* Of all policies, and of those that have seen a change. */
+/* Over all policies, and over those that have seen a change. */
 struct weakest {
     enum cr_arrival trust, leaf;
 };
@@ -170,8 +170,8 @@ static enum cr_arrival level_of(const struct policy_answer *w, enum cr_settled_b
     return CR_ARRIVAL_INFERRED;
 }
 
-/* A policy whose record is what is published, but older than our write, has not looked yet, or was spared the sight of
- * what was there between the two: then time tells. */
+/* A policy whose record is what is published, but older than our write, has not looked yet, or did not see what was
+ * there between the two: then time decides. */
 static enum cr_arrival arrival_of(const struct policy_answer *w, bool same, enum cr_settled_by by, unsigned class)
 {
     if (!same || (pending_classes(w) & class))
@@ -184,8 +184,8 @@ static enum cr_arrival arrival_of(const struct policy_answer *w, bool same, enum
 }
 
 /* The CAs that are in the last bundle that all consumers had, and in the one that is on its way to them: what lies
- * between the two has only grown. Unless there was one without overlap, which nobody remembers; or a bundle has come
- * back, and who has the smaller one that was there in between lacks one of the CAs. */
+ * between the two has only grown. Unless there was one without overlap, which is not remembered; or a bundle has come
+ * back, and a consumer with the smaller one that was there in between lacks one of the CAs. */
 static void add_trusted(const struct policy_answer *w, enum cr_arrival trust, struct cr_strvec *trusted)
 {
     const struct cr_secret_status *secret = w->secret;
@@ -236,8 +236,8 @@ static char *name_consumers(const struct cr_policy_status *status)
     return text.len ? cr_buf_steal(&text) : NULL;
 }
 
-/* It says itself that it does not know all who read its Secrets, so what the others have is no proof. Owned words;
- * NULL: it does. */
+/* The policy itself says that it does not know all readers of its Secrets, so what the others have is no proof. Owned
+ * words; NULL: it knows all. */
 static char *what_it_misses(const struct policy_answer *w)
 {
     const struct cr_condition *converged = cr_status_condition_get(w->status, "Converged");
@@ -252,7 +252,7 @@ static char *what_it_misses(const struct policy_answer *w)
     return cr_strdup(cr_or_empty(converged->message));
 }
 
-/* Seen at rest: whatever it serves, its CA is needed still. */
+/* Seen while idle: whatever it serves, its CA is still needed. */
 static bool serves_another(const struct policy_answer *w)
 {
     for (size_t i = 0; i < w->status->consumers_len; i++)
@@ -391,7 +391,7 @@ void cr_domain_evidence_judge(const struct cr_domain_evidence_input *input, stru
     if (input->is_read_by_api)
         read_by_api(input, out);
     else if (!add_answers(input, out))
-        nobody_knows(input, out);
+        set_unknown(input, out);
     if (!cr_material_has_trust(input->material))
         out->trust = CR_ARRIVAL_VERIFIED;
     if (!input->material->has_leaf)

@@ -1,4 +1,4 @@
-/* Has what a trust domain published arrived? By what the policies say that cover the object; pure. */
+/* Whether what a trust domain published has arrived, by the status of the policies that cover the object. Pure. */
 #ifndef CR_ROTATION_DOMAIN_EVIDENCE_H
 #define CR_ROTATION_DOMAIN_EVIDENCE_H
 
@@ -27,8 +27,8 @@ struct cr_domain_evidence_input {
 
 struct cr_domain_evidence {
     enum cr_arrival trust, leaf; /* of what is published now; what it has none of has arrived (VERIFIED) */
-    /* It is INFERRED only because a policy saw it for the first time as it is: nothing has changed since that anybody
-     * could have been seen to take up, so demanding more than that would be to wait for ever. */
+    /* It is INFERRED only because a policy saw it for the first time as it is: nothing has changed since that a
+     * consumer could have been seen to take up, so to demand more would be to wait for ever. */
     bool trust_first_sight, leaf_first_sight;
     bool failed;    /* a consumer cannot get there without a person: a failed rollout */
     bool restarted; /* a consumer was restarted for it */
@@ -36,7 +36,7 @@ struct cr_domain_evidence {
     struct cr_strvec trusted;    /* fingerprints: CAs of the published bundle that every consumer is known to have, also
                                   * while the bundle as a whole has not arrived */
     struct cr_strvec lack_trust; /* consumers, "policy/name", that are not known to have the published bundle yet */
-    int64_t look_again_ms;       /* time alone will tell: so long from now; 0: not */
+    int64_t look_again_ms;       /* only time decides: so long from now; 0: not */
 };
 
 /* out need not be initialised. Several policies: all must say so, the weakest level counts. A policy says so when its

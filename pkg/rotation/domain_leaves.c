@@ -18,7 +18,7 @@ static void set_problem(struct domain_leaf *leaf, enum cr_trust_reason problem, 
 
 /* --- whether it goes out now --- */
 
-/* A leaf is missing, near its end, or of a CA that nobody shall trust: it is not held back, or it would be the outage.
+/* A leaf that is missing, near its end, or of a CA that no reader may trust is not held back: that would be the outage.
  */
 static bool is_urgent(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *published)
 {
@@ -37,7 +37,7 @@ static bool is_held(const struct domain_ctx *ctx)
                            waited > ctx->world->domain->evidence.stage_deadline_ms);
 }
 
-/* Whether everybody trusts it; says what stands in its way. */
+/* Whether all readers trust it; says what stands in its way. */
 static bool is_free(const struct domain_ctx *ctx, size_t at, const bool *verifies, struct domain_leaf *leaf)
 {
     leaf->switches_ca = !cr_domain_is_equivalent(ctx, at, verifies);
@@ -173,7 +173,7 @@ static bool is_outdated(const struct domain_ctx *ctx, size_t at)
             !cr_streq(object->token, ctx->world->domain->rotate_token));
 }
 
-/* Whether there must be another, whichever CA issues it. */
+/* Whether there must be another leaf, of any CA. */
 static bool must_issue(struct domain_ctx *ctx, size_t at, const struct domain_leaf *leaf, size_t ca)
 {
     const struct cr_domain_leaf_view *published = &ctx->world->objects[at].published;
@@ -216,8 +216,8 @@ static void refuse_without_ca(const struct domain_ctx *ctx, size_t at, struct do
                                 cr_or_empty(ctx->world->domain->ca.ca_secret)));
 }
 
-/* By the best CA that everybody trusts. When that is not the newest one it is issued only if it must be, and the
- * newest is waited for. */
+/* Issued by the best CA that all readers trust. If that is not the newest CA, a leaf is issued only if it must be, and
+ * otherwise waits for the newest. */
 static void issue(struct domain_ctx *ctx, size_t at, struct domain_leaf *leaf)
 {
     struct issuer issuers[3];

@@ -1,4 +1,4 @@
-/* Who trusts what, as far as it is known; and so, whether a leaf may be published. */
+/* Which readers trust what, as far as it is known; and so, whether a leaf may be published. */
 #include "rotation/domain_plan_internal.h"
 
 #include <string.h>
@@ -63,7 +63,7 @@ bool cr_domain_is_equivalent(const struct domain_ctx *ctx, size_t object, const 
     return cr_domain_is_usable(published) && is_within(ctx, published, verifies);
 }
 
-/* Where there is no leaf yet, or one that is broken, nobody can lose one: it may have what one that is published
+/* Where there is no leaf yet, or a broken one, no reader can lose it: it may have what a leaf that is published
  * elsewhere has. */
 static bool is_harmless_addition(const struct domain_ctx *ctx, const bool *verifies)
 {
@@ -81,7 +81,7 @@ static bool trusts(const struct domain_ctx *ctx, size_t object, const bool *veri
     const struct cr_domain_evidence *evidence = cr_domain_evidence_of(ctx, object);
     if (!evidence)
         return false;
-    /* Which of its CAs were verified is not told, only whether all were. */
+    /* Which of its CAs were verified is not known, only whether all were. */
     if (ctx->world->domain->evidence.trust == CR_LEVEL_VERIFIED && !cr_domain_has_trust(ctx, evidence))
         return false;
     for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
@@ -90,9 +90,10 @@ static bool trusts(const struct domain_ctx *ctx, size_t object, const bool *veri
     return false;
 }
 
-/* What was taken from us has readers that trust what we published there last. So has what was deleted, until it is made
- * anew. A leaf that is made is not blocked by others that were deleted, or none would be; but by a target that was,
- * which can be made without a leaf: as long as it may not be written, its readers keep the bundle that they have. */
+/* What was taken from us has readers that trust what we published there last. So has what was deleted, until it is
+ * created again. A leaf that is made is not blocked by others that were deleted, or none would be; but by a target that
+ * was, which can be made without a leaf: as long as it may not be written, its readers keep the bundle that they have.
+ */
 static bool blocks(const struct domain_ctx *ctx, size_t at, bool is_made, const bool *verifies)
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];

@@ -1,10 +1,11 @@
-/* The plan of one trust domain: what is, in; what to publish and to say, out. Pure. Level-based: it is computed of what
- * is published, staged and seen, never of which step came before, so it can be killed at any write.
+/* The plan of one trust domain: the present state, in; what to publish and to say, out. Pure. Level-based: it is
+ * computed from what is published, staged and seen, never from which step came before, so it can be killed at any
+ * write.
  *
  * The rules (docs/design.md, "Trust first"):
  *   1. A bundle may always grow. It shrinks only while everything that is published has arrived everywhere, and never
  *      by a CA that a leaf needs which is published, in a source, or kept to be put back.
- *   2. A leaf is published when nobody can lose it: every object that is there is known to trust it
+ *   2. A leaf is published when no reader can lose it: every object that is there is known to trust it
  *      (cr_domain_evidence.trusted), or it is trusted by all who trust the published one, as a renewal is, and one that
  *      is cross-signed.
  *   3. A CA that spec.distrust lists is replaced at once and goes when what replaces it has arrived. What the domain
@@ -50,13 +51,13 @@ struct cr_domain_object {
     bool found;
     enum cr_trust_reason refused; /* why it may not be written; CR_TRUST_FINE: it may */
     const char *refused_text;     /* in words */
-    /* Of the last try to give it another bundle: CR_TRUST_WOULD_CUT_OFF: it keeps the one that it has;
+    /* The result of the last try to give it another bundle. CR_TRUST_WOULD_CUT_OFF: it keeps the one that it has;
      * CR_TRUST_BUNDLE_TOO_COSTLY: it may grow, and loses nothing. CR_TRUST_FINE: nothing is known against it. */
     enum cr_trust_reason kept;
     const char *kept_text;      /* in words */
     const char *contested_text; /* no leaf: another program has overwritten it again and again; NULL: none has lately */
     const bool *bundle;         /* [cas_len]: published there now */
-    bool bundle_foreign;        /* its trust has what is no CA at hand or cannot be read: written anew */
+    bool bundle_foreign;        /* its trust has what is no CA at hand or cannot be read: rewritten */
     struct cr_domain_leaf_view published; /* leaves */
     struct cr_domain_leaf_view source;    /* MIRROR */
     struct cr_domain_leaf_view previous;  /* in staging: what was published before */
@@ -73,10 +74,10 @@ enum cr_domain_ca_state { CR_DOMAIN_CA_ABSENT, CR_DOMAIN_CA_USABLE, CR_DOMAIN_CA
 struct cr_domain_authority_view {          /* ISSUE */
     enum cr_domain_ca_state current, next; /* the CA Secret; staging */
     const char *current_problem, *next_problem;
-    size_t current_ca, next_ca;    /* indexes into cas, when usable */
-    const char *next_token;        /* the rotate token it was made for; NULL */
-    const char *cannot_renew;      /* the CA Secret is somebody else's: why it may not be replaced; NULL: it may */
-    const char *cannot_cross_sign; /* why the old CA cannot sign the next; NULL: it can, or nobody asked */
+    size_t current_ca, next_ca; /* indexes into cas, when usable */
+    const char *next_token;     /* the rotate token it was made for; NULL */
+    const char *cannot_renew;   /* the CA Secret belongs to another owner: why it may not be replaced; NULL: it may */
+    const char *cannot_cross_sign; /* why the old CA cannot sign the next; NULL: it can, or it was not asked for */
 };
 
 struct cr_domain_world {
@@ -84,7 +85,7 @@ struct cr_domain_world {
     const struct cr_domain_status *status;
     const struct cr_domain_ca *cas;
     size_t cas_len;
-    const bool *issued; /* as cr_bundle_question's; NULL: nobody knows */
+    const bool *issued; /* as cr_bundle_question's; NULL: not known */
     const struct cr_domain_object *objects;
     size_t objects_len;
     /* Namespaces that a target selects and that have not consented: sorted; one that several targets select is there
@@ -114,7 +115,7 @@ struct cr_domain_write {
 struct cr_domain_plan {
     struct cr_domain_status status;
     bool record_first;  /* the status must be written before the acts (a token is handled, a leaf rejected) */
-    bool stage_next_ca; /* make the next CA, in staging; the rest with the plan after that */
+    bool stage_next_ca; /* make the next CA, in staging; the next plan does the rest */
     bool first_ca;      /* there is no CA at all: make the CA Secret itself */
     struct cr_domain_write *writes;
     size_t writes_len;
@@ -143,8 +144,8 @@ char *cr_domain_object_title(const struct cr_domain_object *object);
 /* Whether what is published there is what is on record. */
 bool cr_domain_is_as_recorded(const struct cr_domain_world *world, const struct cr_domain_object *object,
                               const struct cr_domain_object_status *record);
-/* Until when nothing is written there, since another program overwrites it: from the second time within a day on, an
- * hour, and each time twice as long, up to 16 hours. An edit of the domain's spec ends it. 0: it may be written. */
+/* Until when nothing is written there, since another program overwrites it: an hour from the second time within a day
+ * on, and each time twice as long, up to 16 hours. An edit of the domain's spec ends it. 0: it may be written. */
 int64_t cr_domain_other_writer_until_ms(const struct cr_domain_world *world,
                                         const struct cr_domain_object_status *record);
 
@@ -156,8 +157,8 @@ bool cr_domain_distrust_is_overdue(const struct cr_domain *domain, const struct 
  * withdrawn its consent or is selected no more. */
 bool cr_domain_distrust_is_pending(const struct cr_domain *domain, const struct cr_domain_status *status);
 
-/* When something of that life is renewed. key: spreads those that were issued together (up to a tenth of its life
- * earlier), the same after a restart. */
+/* When a CA or leaf with that life is renewed. key: spreads the renewals of certificates that were issued together (up
+ * to a tenth of their life earlier), the same way after a restart. */
 int64_t cr_domain_renewal_ms(const struct cr_domain_life *life, int64_t not_before_ms, int64_t not_after_ms,
                              const char *key);
 

@@ -1,6 +1,6 @@
 /* What is on record of each object. What is published there now and is not on record was written just now, for all that
- * is known: by us, and killed before that was recorded, or by somebody else. Then evidence that counts the time since
- * our last write is wrong, so it does not count before this is on record. */
+ * is known: by certroll, which was killed before it recorded that, or by another program. Then evidence that counts the
+ * time since our last write is wrong, so it does not count before this is on record. */
 #include "rotation/domain_plan_internal.h"
 
 #include <string.h>
@@ -83,7 +83,7 @@ static void note(struct domain_ctx *ctx, size_t at, struct cr_domain_object_stat
         return; /* what was ours there stays on record */
     note_other_writer(ctx, object, record);
     if (cr_domain_is_missed(ctx, at)) {
-        /* So does this; and what is made anew is new, also when it is the same. */
+        /* So does this; and what is created again is new, also when it is the same. */
         ctx->plan->record_first = ctx->plan->record_first || record->written_ms;
         record->written_ms = 0;
         return;

@@ -18,7 +18,7 @@ static const struct cr_domain_rejected *rejection_of(const struct domain_ctx *ct
 }
 
 /* A source's leaf is rejected as long as it is that one; what we would issue ourselves, until a person says more. */
-static bool is_in_force(const struct domain_ctx *ctx, const struct cr_domain_rejected *rejected)
+static bool is_effective(const struct domain_ctx *ctx, const struct cr_domain_rejected *rejected)
 {
     const struct cr_domain *domain = ctx->world->domain;
     if (!domain->rotate_token || domain->rotate != CR_ROTATE_PREVIOUS_LEAVES)
@@ -40,7 +40,7 @@ static void forget_rejections(struct domain_ctx *ctx)
     struct cr_domain_status *status = &ctx->plan->status;
     size_t kept = 0;
     for (size_t i = 0; i < status->rejected_len; i++) {
-        if (is_in_force(ctx, &status->rejected[i]))
+        if (is_effective(ctx, &status->rejected[i]))
             status->rejected[kept++] = status->rejected[i];
         else
             free(status->rejected[i].leaf);
@@ -89,8 +89,8 @@ bool cr_domain_puts_back(const struct domain_ctx *ctx, size_t object)
     return !ctx->world->objects[object].refused && is_to_be_put_back(ctx, object);
 }
 
-/* Rejected first, then put back, then the token is handled: killed in between, it goes on from there. One that may not
- * be written now is tried again, so that is not the end of it. */
+/* Rejected first, then put back, then the token is handled: a process that is killed in between goes on from there. A
+ * leaf that may not be written now is tried again, so the token is not handled yet. */
 static void put_back(struct domain_ctx *ctx)
 {
     bool pending = false;
@@ -135,7 +135,7 @@ static bool is_handled(const struct domain_ctx *ctx)
     const struct cr_domain *domain = ctx->world->domain;
     const struct cr_domain_authority_view *authority = &ctx->world->authority;
     if (domain->authority != CR_AUTHORITY_ISSUE)
-        return true; /* CAs and leaves are somebody else's */
+        return true; /* CAs and leaves belong to another program */
     if (domain->rotate == CR_ROTATE_CA)
         return authority->next == CR_DOMAIN_CA_USABLE && cr_streq(authority->next_token, domain->rotate_token);
     return have_all_leaves_it(ctx);

@@ -27,7 +27,7 @@ bool cr_domain_is_ca_bundle(const struct domain_ctx *ctx, const struct cr_domain
     return !object->is_leaf && cr_trust_target_is_ca_bundle(ctx->world->domain->targets[object->spec].kind);
 }
 
-/* Who has withdrawn the consent, or a namespace that is gone with its pods, waits for nothing of ours. */
+/* An object with its consent withdrawn, or in a namespace that is gone with its pods, waits for nothing of ours. */
 bool cr_domain_is_missed(const struct domain_ctx *ctx, size_t at)
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];

@@ -61,7 +61,7 @@ static void add_write(struct domain_ctx *ctx, size_t at)
                                  .save_previous = replaces && is_worth_keeping(ctx, at)};
 }
 
-/* With another one somebody would be cut off, whatever is wrong with this one. */
+/* Another one would cut off a reader, whatever is wrong with this one. */
 static bool keeps_bundle(const struct domain_ctx *ctx, size_t at)
 {
     return ctx->world->objects[at].kept == CR_TRUST_WOULD_CUT_OFF;
@@ -84,9 +84,10 @@ static bool is_wanted(const struct domain_ctx *ctx, size_t at)
            (ctx->leaves[at].act != CR_LEAF_ACT_KEEP || !(keeps_bundle(ctx, at) || is_as_it_shall_be(ctx, at)));
 }
 
-/* Bundles that grow come before leaves: who is killed in between has published too much trust, not too little. What is
- * made anew and has no leaf comes last: nobody reads it yet, and once it is there leaves wait for those who might. */
-static int turn_of(const struct domain_ctx *ctx, size_t at)
+/* Bundles that grow come before leaves: a process that is killed in between has published too much trust, not too
+ * little. What is created again and has no leaf comes last: it has no readers yet, and once it is there leaves wait for
+ * those that might read it. */
+static int pass_of(const struct domain_ctx *ctx, size_t at)
 {
     if (ctx->leaves[at].act != CR_LEAF_ACT_KEEP)
         return 1;
@@ -95,9 +96,9 @@ static int turn_of(const struct domain_ctx *ctx, size_t at)
 
 static void add_writes(struct domain_ctx *ctx)
 {
-    for (int turn = 0; turn < 3; turn++)
+    for (int pass = 0; pass < 3; pass++)
         for (size_t i = 0; i < ctx->world->objects_len; i++)
-            if (turn_of(ctx, i) == turn && is_wanted(ctx, i))
+            if (pass_of(ctx, i) == pass && is_wanted(ctx, i))
                 add_write(ctx, i);
 }
 

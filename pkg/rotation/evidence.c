@@ -24,7 +24,7 @@ static enum cr_evidence say(enum cr_evidence evidence, char *why, const char *te
     return evidence;
 }
 
-/* By now every volume has been refreshed and whoever reloads by itself has done so. */
+/* By now every volume has been refreshed, and every program that reloads by itself has done so. */
 static int64_t settled_by(const struct cr_evidence_input *in)
 {
     return in->since_ms + CR_KUBELET_REFRESH_MS + in->max_delay_ms;
@@ -78,17 +78,17 @@ static bool has_it(enum cr_evidence evidence)
     return evidence == CR_EVIDENCE_VERIFIED || evidence == CR_EVIDENCE_INFERRED;
 }
 
-/* Not looked at since, or in vain: who restarted is looked at first, since a start only infers; of who reloads time
- * tells in the end, as of all that cannot be seen. */
+/* Not looked at since, or in vain: pods that restarted are looked at first, since a start only infers; for pods that
+ * reload, time decides in the end, as for all that cannot be seen. */
 static enum cr_evidence await_trust(const struct cr_evidence_input *in, enum cr_evidence evidence, char *why)
 {
-    bool over = !in->restarted && !in->trust_told && in->now_ms >= settled_by(in);
+    bool over = !in->restarted && !in->trust_notified && in->now_ms >= settled_by(in);
     if (over || (!has_it(evidence) && !in->trust_alone))
         return evidence;
     return say(CR_EVIDENCE_UNKNOWN, why, in->trust->why);
 }
 
-/* evidence: of all but what is seen of the CAs. */
+/* evidence: what is known of all but the CAs. */
 static enum cr_evidence with_trust(const struct cr_evidence_input *in, enum cr_evidence evidence, char *why)
 {
     enum cr_shown shown = in->trust ? in->trust->shown : CR_SHOWN_NOTHING;

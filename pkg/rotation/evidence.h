@@ -15,10 +15,10 @@ struct cr_evidence_input {
      * this change. */
     const struct cr_shown_leaf *shown;
     /* The same of the CAs; NULL: they did not change, or cannot be seen. What was not looked at since counts as not
-     * seen for as long as time does not tell. */
+     * seen until time decides. */
     const struct cr_shown_leaf *trust;
     bool trust_alone;       /* and nothing else changed for it */
-    bool trust_told;        /* by the pod's reloader: then time tells nothing of it */
+    bool trust_notified;    /* by the pod's reloader: then time proves nothing of it */
     bool restarted;         /* the consumer's decision is Restart */
     bool pod_is_new;        /* carries the restart annotation */
     int64_t pod_started_ms; /* wall; 0: not started */

@@ -12,7 +12,7 @@ int64_t cr_expiry_notice_ms(int64_t not_before_ms, int64_t not_after_ms, int64_t
     return not_after_ms - (sixth < most_ms ? sixth : most_ms);
 }
 
-/* Of the leaf that is there: one that is not valid for long is renewed by one of its kind. */
+/* For the leaf that is there: a leaf that is not valid for long is renewed by one of its kind. */
 static int64_t not_before_ms(const struct cr_world_secret *now, int64_t leaf_ms)
 {
     int64_t end = now->material ? now->material->not_after_ms : now->refused_not_after_ms;

@@ -1,6 +1,6 @@
 /* When the certificates of a Secret end, in whatever state it is: its leaf may be one that cannot be used, and pods may
- * serve the one of before. What ends in place changes no object, so whoever shows it has to look again by the clock.
- * Pure. */
+ * serve the one of before. A certificate that ends in place changes no object, so the code that reports it has to look
+ * again by the clock. Pure. */
 #ifndef CR_ROTATION_EXPIRY_H
 #define CR_ROTATION_EXPIRY_H
 
@@ -11,8 +11,9 @@
 #include "api/status.h"
 #include "rotation/plan.h"
 
-/* From when on a certificate ends soon: a sixth of its lifetime before its end, and most_ms at most, for renewal at two
- * thirds of it leaves room before that. What is remembered by its end alone counts as long-lived. */
+/* From when on a certificate ends soon: a sixth of its lifetime before its end, and most_ms at most, since renewal at
+ * two thirds of the lifetime leaves room before that. A certificate of which only the end is remembered counts as
+ * long-lived. */
 int64_t cr_expiry_notice_ms(int64_t not_before_ms, int64_t not_after_ms, int64_t most_ms);
 
 /* Times: wall clock. */
@@ -22,7 +23,7 @@ struct cr_expiry {
     int64_t held_ms;        /* when the leaf ends that the Secret holds */
     size_t cas, expired;    /* how many CAs there are, and how many of them have ended */
     int64_t ca_ms;          /* when the first of those ends that have not; 0: there is none, or no list of them */
-    /* Of the CA of which one has to know first: a sixth of its lifetime before its end, 30 days at most. */
+    /* For the CA that needs a warning first: a sixth of its lifetime before its end, 30 days at most. */
     int64_t ca_notice_ms, noticed_ca_ms;
 };
 
@@ -32,7 +33,7 @@ struct cr_expiry cr_expiry_of(const struct cr_world_secret *now, const struct cr
 bool cr_expiry_leaf_has_ended(const struct cr_expiry *expiry, int64_t now_ms);
 bool cr_expiry_leaf_ends_soon(const struct cr_expiry *expiry, int64_t now_ms); /* or has ended */
 bool cr_expiry_ca_ends_soon(const struct cr_expiry *expiry, int64_t now_ms);
-/* Milliseconds until one of these answers is another; 0: never. */
+/* Milliseconds until one of these answers changes; 0: never. */
 int64_t cr_expiry_changes_in_ms(const struct cr_expiry *expiry, int64_t now_ms);
 
 #endif

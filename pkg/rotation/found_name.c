@@ -22,7 +22,7 @@ static char *words_of(const char *kind, const char *name)
 }
 
 /* The words say all there is: no character was replaced, none is too many. */
-static bool tells_all(const char *words, const char *name)
+static bool is_complete(const char *words, const char *name)
 {
     return strlen(words) <= CR_FOUND_NAME_MAX && cr_ends_with(words, name) && !cr_ends_with(words, "-");
 }
@@ -43,7 +43,7 @@ static char *hashed(const char *words, const char *kind, const char *name, int a
 char *cr_found_name(const char *kind, const char *name, const struct cr_strmap *taken)
 {
     cr_autofree char *words = words_of(kind, name);
-    if (tells_all(words, name) && !cr_strmap_get(taken, words))
+    if (is_complete(words, name) && !cr_strmap_get(taken, words))
         return cr_steal(&words);
     for (int attempt = 0;; attempt++) {
         char *candidate = hashed(words, kind, name, attempt);

@@ -8,9 +8,9 @@
 /* Borrowed from the leaf. */
 struct cr_leaf_spec cr_leaf_spec_of(const struct cr_domain_leaf *leaf);
 
-/* Of everything in the spec that shapes the certificate and its key, whatever order names are in; when it is renewed,
- * and where it is published, is no part of it. Written beside what was issued, it tells whether that is still what is
- * wanted. */
+/* A digest of everything in the spec that shapes the certificate and its key, whatever order names are in; when it is
+ * renewed, and where it is published, is no part of it. It is written beside what was issued, and shows whether that is
+ * still what is wanted. */
 void cr_leaf_spec_digest(const struct cr_domain_leaf *leaf, char out[CR_SHA256_HEX]);
 
 #endif

@@ -20,7 +20,7 @@ void cr_plan_requeue_restart(struct cr_plan *plan, int64_t after_ms)
         plan->restart_after_ms = after_ms;
 }
 
-/* A wait is measured on a clock that nobody sets. */
+/* A wait is measured on a clock that is never set. */
 void cr_plan_requeue_restart_by_clock(struct cr_plan *plan, int64_t after_ms)
 {
     enum { LOOK_AGAIN_MS = 60 * 60 * 1000 };

@@ -45,7 +45,7 @@ struct cr_world_secret { /* parallel to policy->secrets */
     struct cr_domain_step step;  /* of a trust domain that has published this version; none is known where none is asked
                                   * for: the Secret is as it was observed, and nothing is pending */
     const char *on_missing_name; /* what its annotation CR_MISSING_NAME_ANNOTATION says; NULL: it has none */
-    const struct cr_world_host *hosts; /* each host once; none where nobody looks at Ingresses and Gateways */
+    const struct cr_world_host *hosts; /* each host once; none where Ingresses and Gateways are not watched */
     size_t hosts_len;
 };
 
@@ -59,7 +59,7 @@ struct cr_world_pod {
     int64_t created_ms; /* wall, by the API server's clock */
     /* What was last seen at each endpoint: parallel to the consumer's verify.endpoints, NULL when there are none. */
     const struct cr_sighting *sightings;
-    /* What was last seen of its trust, in the order of verify.endpoints as well; NULL: nobody looks at it. */
+    /* What was last seen of its trust, in the order of verify.endpoints as well; NULL: no probe looks at it. */
     const struct cr_trust_sighting *trust;
     /* What its reloader's page was last seen to say; NULL: it was not asked. */
     const struct cr_reloader_sighting *reloader;
@@ -70,22 +70,23 @@ struct cr_world_pod {
     int64_t evicted_ms; /* by this process; 0: it was not */
 };
 
-/* A pod that is being deleted and whose containers may still run. Times: wall, by the API server's clock. */
+/* A pod that is being deleted, with containers that may still run. Times: wall, by the API server's clock. */
 struct cr_world_ending {
     struct cr_world_pod pod; /* nothing is known of what it shows */
-    int64_t since_ms;        /* it was told to end */
+    int64_t since_ms;        /* it was asked to end */
     int64_t until_ms;        /* its grace period is over */
     int64_t drain_ms;        /* what its shutdown manager takes at most (shutdown_hook.h); 0: it has none */
 };
 
-/* New pods that are evicted for one change of one consumer: beyond that, something else keeps the old leaf. */
+/* New pods that are evicted for one change of one consumer: more evictions would not help: something else keeps the old
+ * leaf. */
 enum { CR_PLAN_EVICTIONS_MAX = 5 };
 
 /* The policy that has one Secret of a consumer, when it is not this one (conflict.h). */
 struct cr_world_other {
     const char *policy; /* NULL: it is this one */
-    /* What that policy remembers of the Secret; when it is this one, what a policy that loses the pair to it does.
-     * NULL: nothing yet. */
+    /* What that policy remembers of the Secret; when it is this one, what the policy that loses the pair to it
+     * remembers. NULL: nothing yet. */
     const struct cr_secret_status *memory;
     bool other_keys; /* it reads the Secret through other names of keys: its material says nothing of ours */
     bool converged;  /* it says that the consumer has what is pending there */
@@ -95,8 +96,8 @@ struct cr_world_other {
  * show yet. */
 struct cr_world_claim {
     bool ours;       /* one by this policy was begun, and no plan has seen its end */
-    bool unanswered; /* and whether it was accepted, neither an answer nor the workload tells yet */
-    bool any;        /* one by whichever policy: another of the same workload adds none */
+    bool unanswered; /* and neither an answer nor the workload shows yet whether it was accepted */
+    bool any;        /* one by any policy: another of the same workload adds none */
 };
 
 struct cr_world_consumer { /* parallel to policy->consumers */
@@ -115,7 +116,7 @@ struct cr_world_consumer { /* parallel to policy->consumers */
     struct cr_world_claim claim;
 };
 
-/* What belongs to the policy and is not in force. */
+/* What belongs to the policy and is not effective. */
 struct cr_world_beyond {
     size_t secrets; /* beyond CR_POLICY_SECRETS_MAX */
     size_t consumers;
@@ -126,13 +127,13 @@ struct cr_world_beyond {
     bool hosts;
 };
 
-/* The PodDisruptionBudgets of the policy's namespace, and who else takes pods away there. */
+/* The PodDisruptionBudgets of the policy's namespace, and the others that take pods away there. */
 struct cr_world_budgets {
     const struct cr_budget *items;
     size_t len;
     const char *unseen; /* why they may not be seen; NULL: they can */
-    /* Workloads whose rollout is under way, by whomever, or which another policy restarts by evictions; consumers of
-     * this policy may be among them. */
+    /* Workloads with a rollout under way, whoever started it, or which another policy restarts by evictions; consumers
+     * of this policy may be among them. */
     const struct cr_budget_workload *rolling;
     size_t rolling_len;
 };
@@ -142,8 +143,8 @@ struct cr_world_limits {
     int per_namespace, total;       /* 0: as many as there are */
     int namespace_free, total_free; /* how many more this policy may begin; only where there is a limit */
     bool unknown;                   /* after a start: what is under way is not known yet */
-    /* What is under way for this policy is in its consumers' claims; false until it was planned once: then templates
-     * tell. */
+    /* What is under way for this policy is in its consumers' claims; false until it was planned once; until then
+     * templates show it. */
     bool remembers;
 };
 
@@ -154,7 +155,7 @@ struct cr_world {
     const struct cr_world_consumer *consumers;
     const struct cr_catalogue *catalogue;
     const struct cr_tzif *const *zones;        /* parallel to policy->restart.windows */
-    const struct cr_unmanaged_pods *unmanaged; /* parallel to policy->secrets; NULL: nobody has looked */
+    const struct cr_unmanaged_pods *unmanaged; /* parallel to policy->secrets; NULL: not looked at */
     struct cr_world_beyond beyond;
     struct cr_world_budgets budgets;
     struct cr_world_limits limits;
@@ -172,10 +173,10 @@ struct cr_plan_restart {
     char *why;                   /* owned */
     char *secrets;               /* owned: names of the Secrets and ids of the rotations that it is for, "a,b" */
     char *rotations;
-    const char *warns;   /* static: the reason of a warning to be said with it; NULL: nothing to warn of */
+    const char *warns;   /* static: the reason of a warning that is emitted with it; NULL: there is none */
     char *warning;       /* owned */
     bool carries_memory; /* what it is for can be read from its annotations alone */
-    bool under_budget;   /* it was weighed against who else takes pods away in the namespace */
+    bool under_budget;   /* it was judged against the others that take pods away in the namespace */
 };
 
 struct cr_plan_pod { /* a pod to nudge or probe */
@@ -220,7 +221,7 @@ struct cr_plan {
     size_t probes_len;
     struct cr_plan_eviction *evictions;
     size_t evictions_len;
-    struct cr_plan_event *events; /* to be said once the status is written */
+    struct cr_plan_event *events; /* emitted once the status is written */
     size_t events_len;
     size_t *under_way; /* consumers that this policy restarts already; those of `restarts` come to it when begun */
     size_t under_way_len;
@@ -228,12 +229,12 @@ struct cr_plan {
     size_t evicting_len;
     bool waits_for_limit;     /* nothing but the limit of the namespace or of all holds a restart */
     int64_t requeue_after_ms; /* 0: not before something changes */
-    int64_t restart_after_ms; /* so long time alone holds a restart; 0: none. Not before requeue_after_ms */
+    int64_t restart_after_ms; /* so long only time holds a restart; 0: no restart. Not before requeue_after_ms */
 };
 
 void cr_plan_make(const struct cr_world *world, struct cr_plan *plan);
-/* first: a plan of this world that must be recorded first. out: of what would be planned then, the restarts that may be
- * done before; nothing else in it is to be used but its status, as what they were decided by. The rule is in
+/* first: a plan of this world that must be recorded first. out: those restarts of the plan that would follow which may
+ * be done before; nothing else in out may be used but its status, by which they were decided. The rule is in
  * docs/decisions.md, "Before it is on record". */
 void cr_plan_ahead(const struct cr_world *world, const struct cr_plan *first, struct cr_plan *out);
 void cr_plan_dispose(struct cr_plan *plan);
@@ -247,7 +248,7 @@ bool cr_plan_is_kept(const struct cr_policy_status *wanted, const struct cr_poli
 void cr_plan_invalid(const struct cr_policy_status *before, int64_t generation, const char *problem, int64_t now_ms,
                      struct cr_policy_status *out);
 /* Status of a policy while something that it needs may not be seen: Ready=False with the reason "CannotWatch", and
- * nobody knows whether it has converged; what was remembered stays, and goes on when it can be seen again. */
+ * Converged is unknown; what was remembered stays, and goes on when it can be seen again. */
 void cr_plan_unseen(const struct cr_policy_status *before, int64_t generation, const char *problem, int64_t now_ms,
                     struct cr_policy_status *out);
 

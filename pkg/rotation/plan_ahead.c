@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 
-/* What is settled is on record: of a first sight, or of what another policy remembers, it is not yet. */
+/* What is settled is on record, unless it is a first sight or what another policy remembers. */
 static bool is_settled(const struct cr_policy_status *recorded, const char *secret)
 {
     for (size_t i = 0; i < recorded->secrets_len; i++)
@@ -27,7 +27,7 @@ static bool may_precede(const struct cr_policy_status *recorded, const struct cr
     return restart->carries_memory;
 }
 
-/* Its template tells one restart only; the one before would be forgotten with it. */
+/* Its template shows one restart only; the one before would be forgotten with it. */
 static bool overwrites_none(const struct cr_policy_status *recorded, const struct cr_plan *plan,
                             const struct cr_plan_restart *restart)
 {

@@ -1,7 +1,7 @@
 /* The circuit breaker in the plan. What it counts is on record in status, but for the last restart, which its own patch
- * tells (restart_annotation.c): so a crash between the two loses none, and none is done before the one before it is on
- * record. Which of them the stages of a trust domain's rotation asked for is by the status of that domain, which only
- * certroll writes, and by the version of the Secret that is in it. */
+ * records (restart_annotation.c): so a crash between the two loses none, and none is done before the one before it is
+ * on record. The status of a trust domain, which only certroll writes, and the version of the Secret in it show which
+ * restarts the stages of its rotation asked for. */
 #include "rotation/plan_internal.h"
 
 #include "base/alloc.h"
@@ -43,7 +43,8 @@ static bool asks_for_restart(const struct plan_consumer *consumer, size_t change
     return consumer->changes[change].classes && !consumer->changes[change].covered;
 }
 
-/* Of all that it is to be restarted for: the stage of a rotation that was restarted for in other stages, else any. */
+/* Among all stages that it is to be restarted for, one of a rotation that it was restarted for in other stages, else
+ * any. */
 static struct cr_restart_step next_step(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     struct cr_restart_step found = {0};
@@ -66,7 +67,7 @@ bool cr_plan_awaits_record(const struct plan_ctx *ctx, const struct plan_consume
 void cr_plan_await_record(struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     for (size_t k = 0; k < ctx->changes_len; k++)
-        if (asks_for_restart(consumer, k) && cr_plan_awaits_record(ctx, consumer, k, CR_BREAKER_TOLD_MS))
+        if (asks_for_restart(consumer, k) && cr_plan_awaits_record(ctx, consumer, k, CR_BREAKER_ROTATION_DELAY_MS))
             cr_plan_requeue_restart(ctx->plan, LOOK_AGAIN_MS);
 }
 
@@ -93,7 +94,7 @@ void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *con
     note(ctx, consumer, cr_restart_annotation_at_ms(consumer->world->workload), &step);
     for (size_t i = 0; i < ctx->world->policy->secrets_len; i++)
         if (ctx->world->secrets[i].step.awaits_record &&
-            cr_breaker_may_be_told(&consumer->status->restarts, ctx->world->now_ms))
+            cr_breaker_awaits_rotation(&consumer->status->restarts, ctx->world->now_ms))
             cr_plan_requeue(ctx->plan, LOOK_AGAIN_MS);
 }
 

@@ -39,7 +39,7 @@ static struct cr_budget_workload look_at(const struct plan_ctx *ctx, const struc
                                        .pods_len = len};
 }
 
-/* --- who else takes pods away --- */
+/* --- others that take pods away --- */
 
 static bool is_restarted_now(const struct plan_ctx *ctx, size_t index)
 {
@@ -72,7 +72,7 @@ static bool is_the_same(const struct cr_budget_workload *workload, const struct 
     return cr_streq(workload->name, consumer->spec->target) && cr_streq(workload->kind, consumer->spec->kind);
 }
 
-/* As one that rolls: who evicts takes less. */
+/* Counted as one that rolls: one that evicts takes less. */
 static bool is_listed(const struct cr_budget_workload *list, size_t len, const struct plan_consumer *consumer)
 {
     for (size_t i = 0; i < len; i++)
@@ -116,7 +116,7 @@ static void judge(const struct plan_ctx *ctx, const struct plan_consumer *consum
         cr_calloc(budgets->rolling_len + ctx->consumers_len, sizeof *others);
     struct cr_budget_workload workload = look_at(ctx, consumer, &seen[consumer - ctx->consumers]);
     struct cr_budget_world world = {
-        /* What has begun by evictions goes on so: a rollout would take the new pods as well. */
+        /* A restart that has begun by evictions goes on by evictions: a rollout would take the new pods as well. */
         .method = consumer->evicts ? CR_RESTART_EVICT : restart->method,
         .single = restart->single,
         .budgets = budgets->items,
@@ -135,8 +135,8 @@ static bool is_single(const struct plan_consumer *consumer, const struct cr_wors
     return worst->desired == 1 && !cr_streq(consumer->spec->kind, "DaemonSet");
 }
 
-/* Nothing to choose by. Of a method that says Rollout a template is also changed where it replaces no pod at once:
- * those that a person deletes come up with it, and are told by it. */
+/* There is nothing to choose by. Method Rollout changes a template also where that replaces no pod at once: pods that a
+ * person deletes come up with it, and are recognised by it. */
 static bool just_rolls(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     const struct cr_world_budgets *budgets = &ctx->world->budgets;

@@ -105,7 +105,7 @@ static void add_unmet(const struct plan_ctx *ctx, struct cr_buf *text, const cha
     }
 }
 
-/* What a Secret holds and nobody can take up. */
+/* What a Secret holds and no consumer can take up. */
 static void add_refused(const struct plan_ctx *ctx, struct cr_buf *text, const char **reason)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
@@ -173,7 +173,7 @@ static bool trust_is_blind(const struct plan_ctx *ctx)
     for (size_t i = 0; i < ctx->consumers_len; i++)
         for (size_t k = 0; ctx->consumers[i].concerned && k < ctx->changes_len; k++) {
             const struct plan_change *change = &ctx->consumers[i].changes[k];
-            if (change->concerns && change->trust_roles && !(change->told & CR_CLASS_TRUST) &&
+            if (change->concerns && change->trust_roles && !(change->notified & CR_CLASS_TRUST) &&
                 !cr_trust_can_be_seen(change->trust_roles, &ctx->consumers[i].spec->verify))
                 return true;
         }
@@ -214,8 +214,7 @@ static void add_what_was_checked(const struct plan_ctx *ctx, struct cr_buf *text
                                                       : "");
 }
 
-/* What was there at first sight is taken as given: of such a leaf, or of trust that comes alone, nobody has seen more.
- */
+/* What was there at first sight is taken as given: no more was seen of such a leaf, or of trust that comes alone. */
 static bool is_baseline(const struct cr_secret_status *secret)
 {
     return secret->has_settled &&
@@ -256,7 +255,7 @@ static void has_converged(struct plan_ctx *ctx)
     set(ctx, "Converged", true, baseline ? "Baseline" : "Converged", cr_buf_text(&text));
 }
 
-/* Of consumers at rest, what their pods were seen to show, or were not. The worst reason counts. */
+/* What the pods of idle consumers were seen to show, or were not. The worst reason counts. */
 static enum cr_hold add_unseen(const struct plan_ctx *ctx, struct cr_buf *text)
 {
     enum cr_hold worst = CR_HOLD_NONE;
@@ -347,7 +346,7 @@ static void blocked(struct plan_ctx *ctx)
         set(ctx, "Blocked", false, "Free", "Nothing stands in the way.");
 }
 
-/* New pods without evidence are told also while old ones drain. */
+/* New pods without evidence are reported also while old ones drain. */
 static bool waits_for_evidence(const struct plan_consumer *consumer)
 {
     enum cr_consumer_state state = consumer->status->state;
@@ -368,7 +367,7 @@ static void add_unseen_late(const struct plan_ctx *ctx, struct cr_buf *text)
     }
 }
 
-/* Unverifiable pods are told once the time to verify them is over, not while it runs. */
+/* Unverifiable pods are reported once the time to verify them is over, not while it runs. */
 static void add_unverifiable(const struct plan_ctx *ctx, struct cr_buf *text)
 {
     for (size_t i = 0; i < ctx->consumers_len; i++) {
@@ -539,7 +538,7 @@ static bool is_held(const struct cr_secret_status *secret, const struct cr_world
            !cr_streq(secret->settled.leaf, now->material->leaf);
 }
 
-/* Once more, before it hurts: who has not seen the first Event has a while left. */
+/* Emitted once more before it matters: a person who has not seen the first Event has some time left. */
 static void say_held(struct plan_ctx *ctx, const struct cr_secret_status *secret, const char *end)
 {
     const struct cr_condition *known = cr_status_condition_get(ctx->world->status, "ExpiringSoon");
@@ -577,8 +576,8 @@ static void add_expired_cas(const char *secret, const struct cr_expiry *expiry, 
     add_line(text, line);
 }
 
-/* What ends is told, worst first; a CA among others is not refused: a verifier goes by the others. Some do not (an old
- * gateway broke on one that had expired). */
+/* What ends is reported, worst first; a CA among others is not refused: a verifier goes by the others. Some do not (an
+ * old gateway broke on one that had expired). */
 static void expiring(struct plan_ctx *ctx)
 {
     static const char *const reasons[] = {leaf_expired, leaf_expires_soon, "TrustExpiresSoon", "TrustExpired"};
@@ -610,7 +609,7 @@ static void expiring(struct plan_ctx *ctx)
         set(ctx, "ExpiringSoon", false, "FarFromExpiry", "No certificate expires soon.");
 }
 
-/* What must be looked at before anything of it goes on. */
+/* What a person must look at before anything of it goes on. */
 static bool any_problem(const struct cr_policy_status *status)
 {
     for (size_t i = 0; i < status->secrets_len; i++)

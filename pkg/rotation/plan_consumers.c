@@ -18,10 +18,10 @@ void cr_plan_set_held(struct cr_consumer_status *status, enum cr_consumer_state 
     cr_gate_set(&status->gate, gate);
 }
 
-/* --- who is concerned, and what was decided --- */
+/* --- which consumers are concerned, and what was decided --- */
 
-/* What should be told of one for which nothing is to be done. */
-static struct cr_gate at_rest(const struct plan_consumer *consumer)
+/* The gate to report for a consumer for which nothing is to be done. */
+static struct cr_gate idle_gate(const struct plan_consumer *consumer)
 {
     if (consumer->uses_none)
         return cr_gate_make(CR_HOLD_USES_NO_SECRET,
@@ -31,7 +31,7 @@ static struct cr_gate at_rest(const struct plan_consumer *consumer)
     return consumer->held_by.hold == CR_HOLD_NO_SECRET ? cr_gate_copy(&consumer->held_by) : CR_GATE_OPEN;
 }
 
-/* Nothing was done for it, whatever its pods were last seen to show at rest (plan_verification.c). */
+/* Nothing was done for it, whatever its pods were last seen to show while idle (plan_verification.c). */
 static bool was_idle(const struct cr_consumer_status *status)
 {
     return status->state == CR_CONSUMER_IDLE ||
@@ -47,11 +47,11 @@ static void rest(const struct plan_consumer *consumer)
         cr_plan_set_held(status, CR_CONSUMER_BLOCKED, cr_gate_copy(&consumer->held_by));
         return;
     }
-    /* Of one that is listed in brief only the state is remembered. */
+    /* Only the state is remembered of a consumer that is listed in brief. */
     bool idle = was_idle(status);
     if (!status->reason && idle)
         cr_strset(&status->reason, "No change was seen since certroll began to watch.");
-    cr_plan_set_held(status, idle ? CR_CONSUMER_IDLE : CR_CONSUMER_CONVERGED, at_rest(consumer));
+    cr_plan_set_held(status, idle ? CR_CONSUMER_IDLE : CR_CONSUMER_CONVERGED, idle_gate(consumer));
     cr_strvec_dispose(&status->examples);
 }
 
@@ -168,8 +168,9 @@ const char *cr_plan_restart_annotation(const struct plan_consumer *consumer, con
     return cr_restart_annotation_of(consumer->world->workload, name);
 }
 
-/* The status remembered nothing, an annotation of some workload did (see plan_secrets.c): it speaks for those that
- * carry one. Also a trust that was changed and changed back: whoever was not restarted for it has the right one. */
+/* The status remembered nothing, an annotation of some workload did (see plan_secrets.c): it counts for the workloads
+ * that carry one. The same holds for trust that was changed and changed back: a workload that was not restarted for it
+ * has the right one. */
 static bool known_from_annotations_only(const struct cr_secret_status *secret)
 {
     const struct cr_material *before = &secret->settled;
@@ -178,7 +179,7 @@ static bool known_from_annotations_only(const struct cr_secret_status *secret)
            cr_streq(before->opaque, after->opaque);
 }
 
-/* A workload that came after the change was born with the new material. */
+/* A workload that came after the change was created with the new material. */
 static bool created_after(const struct plan_consumer *consumer, int64_t since_ms)
 {
     const char *text = cr_json_string_at(consumer->world->workload, "metadata", "creationTimestamp");
@@ -201,12 +202,12 @@ static bool is_covered(const struct plan_consumer *consumer, const char *value, 
 
 /* A restart would not help, and may not end: as long as one pod of a node uses an immutable Secret, its kubelet gives
  * the old content to new pods as well (docs/operations.md has what was measured). */
-static void freeze(const struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k)
+static void mark_immutable(const struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k)
 {
     const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
     struct plan_change *change = &consumer->changes[k];
-    change->frozen = ctx->changes[k].was_immutable && secret->restart_classes;
-    if (change->frozen && !consumer->held_by.hold)
+    change->is_immutable = ctx->changes[k].was_immutable && secret->restart_classes;
+    if (change->is_immutable && !consumer->held_by.hold)
         consumer->held_by = cr_gate_make(CR_HOLD_IMMUTABLE_SECRET,
                                          "Secret %s was immutable and was replaced under its name: kubelets give the "
                                          "old content to new pods, too, while a pod of their node uses it. Use a "
@@ -240,7 +241,7 @@ static void compute_demand(struct plan_ctx *ctx, struct plan_consumer *consumer,
     unsigned seen = cr_diff_classes(ctx->changes[k].changes);
     unsigned fallback = secret->reload_classes & CR_PLAN_FALLS_BACK;
     change->demanded = secret->restart_classes != 0;
-    freeze(ctx, consumer, k);
+    mark_immutable(ctx, consumer, k);
     change->classes = secret->restart_classes;
     change->classes |= restarted_for(value, &pending->target, fallback);
     change->covered = change->classes && is_covered(consumer, value, pending, change->classes);
@@ -250,7 +251,7 @@ static void compute_demand(struct plan_ctx *ctx, struct plan_consumer *consumer,
     change->leaf_presented = new_leaf && (secret->roles & CR_ROLE_BIT(CR_ROLE_CLIENT_LEAF));
     if (seen & CR_CLASS_TRUST)
         change->trust_roles = secret->roles & (CR_ROLE_BIT(CR_ROLE_CLIENT_CA) | CR_ROLE_BIT(CR_ROLE_SERVER_CA));
-    change->told = cr_plan_told(ctx, k, secret->trigger_classes);
+    change->notified = cr_plan_notified(ctx, k, secret->trigger_classes);
     change->since_ms = pending->since_ms;
     change->max_delay_ms = secret->max_delay_ms;
     change->not_accepted = secret->not_accepted;

@@ -1,6 +1,6 @@
 /* Old pods that let their connections go (shutdown_hook.h). A Deployment counts as rolled out while they do, and that
  * may take minutes: they serve what they have read for so long, and the restart is over only when they have ended. All
- * of it is in the API server, so whoever comes after a crash says the same. */
+ * of it is in the API server, so the process that follows a crash says the same. */
 #include "rotation/plan_internal.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { KILLED_WITHIN_MS = 30 * 1000 }; /* a kubelet takes its time, and clocks differ */
 
-/* One without what the restart was for: who is scaled down among the new ones is not waited for. */
+/* A pod without what the restart was for: a new pod that is scaled down is not waited for. */
 static bool is_old(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                    const struct cr_world_ending *ending)
 {
@@ -125,7 +125,7 @@ void cr_plan_say_stuck(struct plan_ctx *ctx, const struct plan_consumer *consume
         cr_plan_say_workload(ctx, true, index, cr_hold_event(gate->hold), cr_strdup(gate->text));
 }
 
-/* --- who waits for their end --- */
+/* --- what waits for their end --- */
 
 /* Also those without a shutdown manager go on with the CAs that they have read, for as long as they may. */
 static bool old_trust_is_used(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
@@ -146,7 +146,7 @@ bool cr_plan_old_pods_have_ended(const struct plan_ctx *ctx, const struct plan_c
     return !(classes && cr_plan_drains(consumer)) && !((classes & CR_CLASS_TRUST) && old_trust_is_used(ctx, consumer));
 }
 
-/* Of pods that are gone a moment ago nothing tells how long they have drained: the template does. */
+/* No pod shows how long pods that are just gone have drained: the template does. */
 int64_t cr_plan_drain_allowance_ms(const struct plan_consumer *consumer)
 {
     int64_t allowance_ms = consumer->hooks.len ? consumer->hooks.grace_ms : 0;

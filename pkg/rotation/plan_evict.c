@@ -1,8 +1,9 @@
 /* A restart by evictions: pod after pod, through the Eviction API, which PodDisruptionBudgets limit. No pod template is
- * changed, so none can say which pods are the new ones. Their creation can: when it begins, the status notes when the
- * newest pod there was created, and whichever came later is a new one. All by the API server's clock, so that ours,
- * which may be ahead, has no say. Each pod is written down before it is evicted, with the policy's version as
- * precondition: after a crash the same one goes, and a leader that was paused finds that its record is refused. */
+ * changed, so none can show which pods are the new ones. Their creation does: when the restart begins, the status notes
+ * when the newest existing pod was created, and every later pod is a new one. All times are by the API server's clock,
+ * so that ours, which may be ahead, does not count. Each pod is recorded before it is evicted, with the policy's
+ * version as precondition: after a crash the same one goes, and a leader that was paused finds that its record is
+ * refused. */
 #include "rotation/plan_internal.h"
 
 #include <stdio.h>
@@ -36,7 +37,7 @@ static bool has_it(enum cr_evidence evidence)
     return evidence == CR_EVIDENCE_VERIFIED || evidence == CR_EVIDENCE_INFERRED;
 }
 
-/* Of a change that was to be reloaded, only the pods that were seen not to. */
+/* For a change that was to be reloaded, only the pods that were seen not to. */
 static bool must_go_for(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod, size_t k)
 {
     const struct plan_change *change = &consumer->changes[k];
@@ -87,7 +88,8 @@ static bool is_missing(const struct plan_ctx *ctx, const struct plan_consumer *c
     return there < consumer->rollout.desired;
 }
 
-/* Somebody else's, which replaces the pods by itself; after an eviction some are not available, but all are updated. */
+/* A rollout of others, which replaces the pods by itself; after an eviction some are not available, but all are
+ * updated. */
 static bool rolls(const struct plan_consumer *consumer)
 {
     return consumer->rollout.state == CR_ROLLOUT_PROGRESSING && consumer->rollout.updated < consumer->rollout.desired;
@@ -253,7 +255,7 @@ static void evict(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t i
     ctx->plan->record_first = true;
 }
 
-/* Pods come with whole seconds: one of this very second could not be told from those that follow it. */
+/* Pods come with whole seconds: a pod of this very second could not be distinguished from those that follow it. */
 static bool too_young(struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     int64_t age_ms = ctx->world->now_ms - newest_ms(consumer);

@@ -142,8 +142,8 @@ static void look_at(const struct plan_ctx *ctx, const struct plan_consumer *cons
     cr_plan_look_at_reloader(ctx, consumer, pod, change, &look->trigger, &out->leaf, &out->trust, &out->found);
 }
 
-/* The pod came up by somebody else's hand, so late that its volume cannot be the old one, or it shows the new leaf and
- * reads a leaf only at its start: it has all that a restart would bring. */
+/* The pod came up by other means than our restart, so late that its volume cannot be the old one, or it shows the new
+ * leaf and reads a leaf only at its start: it has all that a restart would bring. */
 static bool renewed_by_others(const struct plan_consumer *consumer, const struct cr_world_pod *pod, size_t change,
                               const struct cr_shown_leaf *shown)
 {
@@ -156,7 +156,7 @@ static bool renewed_by_others(const struct plan_consumer *consumer, const struct
 }
 
 /* By its looks alone: the time that passed and a later start prove nothing. */
-static enum cr_evidence judge_frozen(const struct shown *shown, char why[WHY])
+static enum cr_evidence judge_immutable(const struct shown *shown, char why[WHY])
 {
     bool old = shown->leaf.shown == CR_SHOWN_OLD || shown->trust.shown == CR_SHOWN_OLD;
     if (!old && (shown->leaf.shown == CR_SHOWN_NEW || shown->trust.shown == CR_SHOWN_NEW))
@@ -172,7 +172,8 @@ static bool is_trust_alone(const struct plan_consumer *consumer, size_t change)
     return (secret->restart_classes | secret->reload_classes) == CR_CLASS_TRUST;
 }
 
-/* Who asks for a look is not content without one: a wrong port, or a NetworkPolicy, would pass for proof. */
+/* A policy that asks for a probe is not satisfied without one: a wrong port, or a NetworkPolicy, would pass for proof.
+ */
 static bool may_infer(const struct cr_policy_verify *verify)
 {
     bool is_asked_for = verify->endpoints_len || verify->certs_port;
@@ -184,8 +185,8 @@ static enum cr_evidence judge_accepted(const struct plan_ctx *ctx, const struct 
                                        char why[WHY])
 {
     const struct plan_change *c = &consumer->changes[change];
-    if (c->frozen)
-        return judge_frozen(shown, why);
+    if (c->is_immutable)
+        return judge_immutable(shown, why);
     bool by_others = c->classes && renewed_by_others(consumer, pod, change, &shown->leaf);
     bool annotated = c->classes && cr_plan_pod_is_new(ctx, consumer, pod, change);
     /* Annotated for this material but up since before the change: it was taken back to what the pod was last restarted
@@ -196,9 +197,9 @@ static enum cr_evidence judge_accepted(const struct plan_ctx *ctx, const struct 
 
     struct cr_evidence_input input = {
         .shown = &shown->leaf,
-        .trust = c->trust_roles || (c->told & CR_CLASS_TRUST) ? &shown->trust : NULL,
+        .trust = c->trust_roles || (c->notified & CR_CLASS_TRUST) ? &shown->trust : NULL,
         .trust_alone = is_trust_alone(consumer, change),
-        .trust_told = c->told & CR_CLASS_TRUST,
+        .trust_notified = c->notified & CR_CLASS_TRUST,
         .restarted = restarts,
         .pod_is_new = is_new,
         /* A pod that starts at all starts after its creation. */
@@ -221,7 +222,7 @@ static enum cr_evidence judge_accepted(const struct plan_ctx *ctx, const struct 
     return evidence;
 }
 
-/* Software that takes no such leaf goes on with the old one, or stands still, however long it had. */
+/* Software that takes no such leaf keeps the old one, or stands still, however long it had. */
 static enum cr_evidence judge(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                               const struct cr_world_pod *pod, size_t change, const struct shown *shown, char why[WHY])
 {
@@ -354,7 +355,8 @@ bool cr_plan_enough_pods(const struct plan_consumer *consumer)
     return consumer->status->pods.total >= consumer->rollout.desired;
 }
 
-/* No pods: inferred from the longest delay alone, since no kubelet stands between the Secret and who watches it. */
+/* No pods: inferred from the longest delay alone, since no kubelet stands between the Secret and the controller that
+ * watches it. */
 static bool delay_is_over(const struct plan_ctx *ctx, const struct plan_change *change)
 {
     int64_t due = change->since_ms + change->max_delay_ms;

@@ -18,8 +18,8 @@ static int count_late(const struct plan_ctx *ctx, const struct plan_consumer *co
     return most;
 }
 
-/* Hot reload was expected, did not happen, and old material is positively still there; or it was, and what replaces the
- * pods that had it is still to come. *late_pods: who has it now. */
+/* Hot reload was expected, did not happen, and old material is positively still there; or it was, and the replacements
+ * of the pods that had it are still to come. *late_pods: how many pods have it now. */
 static bool find_late_changes(struct plan_ctx *ctx, struct plan_consumer *consumer, int *late_pods)
 {
     bool found = false;

@@ -10,21 +10,21 @@ enum {
     PROBED_NUDGES_MAX = 12, /* a pod that shows the old leaf is nudged again, slower and slower */
     BLIND_NUDGES_MAX = 3,   /* where nothing can be seen, enough to win the race with the kubelet's Secret watch */
     OLD_POD_NUDGES_MAX = 1, /* the old pods of a restart go soon: one lets them serve the new leaf meanwhile */
-    AWAITED_NUDGES_MAX = 4, /* but for those whose kubelets are waited for (plan_kubelet_cache.c) */
+    AWAITED_NUDGES_MAX = 4, /* but for those that wait for their kubelets (plan_kubelet_cache.c) */
     PROBE_SLACK_MS = 5000,  /* a probe's own time-out, and the queue */
     PROBES_PER_SECOND = 250,
-    TELLS_NOTHING_MS = 2000,
+    PAUSE_WITHOUT_EVIDENCE_MS = 2000,
     RECORD_MS = 3000, /* a trust domain writes, and has that on record, within a second */
     RECORD_PAUSE_MS = 100,
 };
 
 /* --- nudges --- */
 
-/* A look at the pod may tell of the change. */
+/* A look at the pod may show the change. */
 static bool can_be_seen(const struct plan_consumer *consumer, const struct cr_world_pod *pod, size_t k)
 {
     const struct plan_change *change = &consumer->changes[k];
-    return (consumer->spec->verify.endpoints_len && change->leaf_changed) || change->told ||
+    return (consumer->spec->verify.endpoints_len && change->leaf_changed) || change->notified ||
            cr_plan_can_see_trust(consumer, pod, k);
 }
 
@@ -107,15 +107,15 @@ static bool asks_much(const struct cr_policy_verify *verify)
     return much;
 }
 
-/* The only changes are of CAs, and of those nothing was seen although somebody has looked: a server that asks its
- * clients for nothing goes on to do so. Only a canary may come to help. */
-static bool has_nothing_to_tell(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod)
+/* The only changes are of CAs, and a probe has looked and seen nothing of them: a server that asks its clients for
+ * nothing goes on to do so. Only a canary may come to help. */
+static bool shows_no_evidence(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod)
 {
     for (size_t k = 0; k < ctx->changes_len; k++) {
         const struct plan_change *change = &consumer->changes[k];
         if (change->concerns &&
-            ((change->leaf_changed && consumer->spec->verify.endpoints_len) || change->leaf_presented || change->told ||
-             cr_plan_shown_trust(ctx, consumer, pod, k) != CR_SHOWN_NOTHING))
+            ((change->leaf_changed && consumer->spec->verify.endpoints_len) || change->leaf_presented ||
+             change->notified || cr_plan_shown_trust(ctx, consumer, pod, k) != CR_SHOWN_NOTHING))
             return false;
     }
     return true;
@@ -161,7 +161,7 @@ bool cr_plan_seen_old_lately(const struct plan_ctx *ctx, const struct plan_consu
            ctx->world->now_ms - seen_ms <= 2 * probe_interval_ms(ctx, consumer) + PROBE_SLACK_MS;
 }
 
-/* Whether a look at this pod can tell anything: whatever an old pod of a demanded restart shows, it goes, unless its
+/* Whether a look at this pod can show anything: whatever an old pod of a demanded restart shows, it goes, unless its
  * kubelet is waited for. */
 static bool worth_a_look(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod_index)
 {
@@ -197,7 +197,8 @@ static bool wants_trust(const struct plan_ctx *ctx, const struct plan_consumer *
     return false;
 }
 
-/* What is asked of one pod, and when: of the part that was looked at the longest ago; 0: one never was. */
+/* When the parts of a probe were last looked at: the time of the part that was looked at the longest ago; 0: one never
+ * was. */
 struct asked {
     bool any;
     int64_t at_ms;
@@ -234,8 +235,8 @@ static void maybe_probe(struct plan_ctx *ctx, const struct plan_consumer *consum
                                 .reloader_port = cr_plan_reloader_port(ctx, consumer)};
     int64_t asked = looked_ms(consumer, pod, &probe);
     int64_t pause_ms = probe_interval_ms(ctx, consumer);
-    if (probe.trust && pause_ms < TELLS_NOTHING_MS && has_nothing_to_tell(ctx, consumer, pod_index))
-        pause_ms = TELLS_NOTHING_MS;
+    if (probe.trust && pause_ms < PAUSE_WITHOUT_EVIDENCE_MS && shows_no_evidence(ctx, consumer, pod_index))
+        pause_ms = PAUSE_WITHOUT_EVIDENCE_MS;
     int64_t due = asked ? asked + pause_ms : 0;
     if (ctx->world->now_ms < due) {
         cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);

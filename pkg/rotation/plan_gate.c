@@ -29,7 +29,7 @@ static struct cr_gate forbidden(const struct plan_ctx *ctx, const struct plan_co
                             "Report: restart it by hand, or say in reload how it takes up new material");
     if (consumer->held_by.hold)
         return cr_gate_copy(&consumer->held_by);
-    /* A paused Deployment may be complete as it stands; a new template would wait for whoever resumes it. */
+    /* A paused Deployment may be complete as it stands; a new template would wait until it is resumed. */
     return cr_json_bool_at(consumer->world->workload, false, "spec", "paused") ? cr_plan_paused() : CR_GATE_OPEN;
 }
 

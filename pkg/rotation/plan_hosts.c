@@ -1,9 +1,9 @@
-/* Names in use that nobody wrote into the policy: the hosts for which Ingresses and Gateways of its namespace show a
+/* Names in use that are not written in the policy: the hosts for which Ingresses and Gateways of its namespace show a
  * Secret of it, where the operator looks at them (--hosts-in-use), be they consumers or not.
  *
  * A leaf that is not for such a host is held where the one that pods have is for it. Where that is not either, holding
- * would mend nothing, and would keep a renewal from those who ask for other names: it is told. So whoever may write an
- * Ingress can hold no leaf that takes no name away. */
+ * would mend nothing, and would keep a renewal from clients that ask for other names: it is reported. So a user who may
+ * write an Ingress can hold no leaf that takes no name away. */
 #include "rotation/plan_internal.h"
 
 #include "api/missing_name.h"

@@ -1,7 +1,7 @@
 /* Kinds that are not restarted by their pod template. An Argo Rollout would take a changed template for a new version,
  * and go through its canary; it is restarted by spec.restartAt instead: its controller evicts, within budgets, whatever
  * pod was created before (rollout/restart.go of github.com/argoproj/argo-rollouts, argo-rollouts.readthedocs.io,
- * "Restarting Rollout Pods"). So there it is the time that a pod was created that tells a new one. */
+ * "Restarting Rollout Pods"). So there the time of its creation distinguishes a new pod. */
 #include "rotation/plan_internal.h"
 
 #include "base/alloc.h"

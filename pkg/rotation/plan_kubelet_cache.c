@@ -9,27 +9,27 @@
 
 enum {
     WAIT_MS = 2000,       /* a nudged kubelet takes 0.3 to 1 s, the reload milliseconds, the look 0.2 s */
-    DELAY_MAX_MS = 10000, /* who takes longer to reload would be waited for in vain, most of the time */
+    DELAY_MAX_MS = 10000, /* a program that takes longer to reload would mostly be waited for in vain */
 };
 
-/* Whether the leaf of its old pods tells what their kubelets have. */
-static bool is_telling(const struct plan_consumer *consumer, size_t k)
+/* Whether the leaf of its old pods shows what their kubelets have. */
+static bool leaf_shows_cache(const struct plan_consumer *consumer, size_t k)
 {
     const struct plan_change *change = &consumer->changes[k];
     const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
     return change->concerns && change->demanded && !change->covered && change->leaf_changed && !change->not_accepted &&
-           !change->frozen && consumer->spec->verify.endpoints_len && secret->refreshes &&
+           !change->is_immutable && consumer->spec->verify.endpoints_len && secret->refreshes &&
            (secret->reload_classes & CR_CLASS_LEAF) && change->max_delay_ms <= DELAY_MAX_MS;
 }
 
-/* Of a pod with several addresses the node has several as well; the first is the same for all its pods. */
+/* If a pod has several addresses, its node has several as well; the first is the same for all pods of the node. */
 static const char *node_of(const struct cr_world_pod *pod)
 {
     return cr_json_string_at(pod->pod, "status", "hostIP");
 }
 
 /* It may yet show the new leaf. What was asked since the change and could not be understood never will. */
-static bool may_tell(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod, size_t k)
+static bool may_show_leaf(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod, size_t k)
 {
     const struct cr_world_pod *p = &consumer->world->pods[pod];
     if (!p->started_ms || !p->ip || !node_of(p))
@@ -56,7 +56,7 @@ bool cr_plan_awaits_kubelet(const struct plan_ctx *ctx, const struct plan_consum
     if (!consumer->needs_restart || ctx->world->now_ms >= ends_ms(ctx, consumer))
         return false;
     for (size_t k = 0; k < ctx->changes_len; k++)
-        if (is_telling(consumer, k) && may_tell(ctx, consumer, pod, k) &&
+        if (leaf_shows_cache(consumer, k) && may_show_leaf(ctx, consumer, pod, k) &&
             !node_is_fresh(ctx, consumer, node_of(&consumer->world->pods[pod]), k))
             return true;
     return false;

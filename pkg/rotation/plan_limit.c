@@ -9,7 +9,7 @@ enum {
     PATCHED_WITHIN_MS = 2 * 60 * 1000,
 };
 
-/* The last restart that the template tells is certroll's. Who else has changed the template, it does not tell. */
+/* The last restart that the template shows is certroll's. It does not show who else has changed the template. */
 static bool is_ours(const struct plan_consumer *consumer)
 {
     int64_t ours_ms = cr_restart_annotation_at_ms(consumer->world->workload);
@@ -59,7 +59,7 @@ struct cr_gate cr_plan_other_failed(void)
                         "restart.maxConcurrent: the rollout of another consumer has failed");
 }
 
-/* Whoever is restarted already, for an earlier change, has its place. */
+/* A consumer that is restarted already, for an earlier change, has its place. */
 struct cr_gate cr_plan_concurrency(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     const char *first = NULL;

@@ -77,7 +77,7 @@ void cr_plan_names_dispose(struct plan_ctx *ctx)
     ctx->leaves_of = NULL;
 }
 
-/* --- whose name it is --- */
+/* --- which leaf a name belongs to --- */
 
 bool cr_plan_was_for(const struct cr_secret_status *secret, const char *name)
 {
@@ -118,7 +118,7 @@ static bool is_missing(const struct plan_ctx *ctx, size_t consumer, const struct
            answers_for(ctx, consumer, endpoint, secret);
 }
 
-/* Of what a person reads that it was checked. */
+/* Whether the endpoint's name is one that a condition reports as checked. */
 static bool has_its_name(const struct plan_ctx *ctx, size_t consumer, const struct cr_verify_endpoint *endpoint)
 {
     if (!endpoint->server_name)
@@ -143,7 +143,7 @@ struct plan_names_checked cr_plan_names_checked(const struct plan_ctx *ctx)
 
 /* --- what becomes of a leaf without it --- */
 
-/* An annotation that nobody understands was meant to say something: it holds. */
+/* An annotation that cannot be understood was meant to say something: it holds. */
 enum cr_on_missing_name cr_plan_on_missing_name(const struct plan_ctx *ctx, const char *secret,
                                                 enum cr_on_missing_name otherwise)
 {

@@ -1,4 +1,4 @@
-/* Opaque material that cannot be digested: told where it matters. */
+/* Opaque material that cannot be digested: reported where it matters. */
 #include "rotation/plan_internal.h"
 
 #include "base/alloc.h"

@@ -44,7 +44,7 @@ static bool has_finished(const struct plan_ctx *ctx, const struct cr_world_other
     return !cr_diff(&memory->settled, target);
 }
 
-/* NULL: nobody, or it has finished. */
+/* NULL: none, or it has finished. */
 static const struct cr_world_other *waits_for(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                                               size_t change)
 {

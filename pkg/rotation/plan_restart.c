@@ -1,4 +1,5 @@
-/* What becomes of a consumer once its decision is known: a restart per rotation, whichever way, or a wait. */
+/* What becomes of a consumer once its decision is known: one restart for each rotation, by a rollout or by evictions,
+ * or a wait. */
 #include "rotation/plan_internal.h"
 
 #include "base/alloc.h"
@@ -42,13 +43,13 @@ static void note_restart(const struct plan_ctx *ctx, struct plan_consumer *consu
     consumer->status->restarted_generation = generation_of(consumer);
     consumer->status->evicted_until_ms = 0;
     cr_strset(&consumer->status->evicting, NULL);
-    /* At once, not with the next status: who undoes it meanwhile would have it done again. */
+    /* At once, not with the next status: a person who undoes it meanwhile would have it done again. */
     ctx->plan->record_first = true;
 }
 
-/* Restarted for this very rotation, and the template lost the annotation since: somebody undid it (kubectl rollout
- * undo, a GitOps tool). Their rollout or ours again would go on for ever. An older generation is only a stale read; and
- * the same one says nothing, but for the annotations of an Argo Rollout itself, which make no new one. */
+/* Restarted for this very rotation, and the template lost the annotation since: it was undone (kubectl rollout undo, a
+ * GitOps tool). That rollout and ours would alternate for ever. An older generation is only a stale read; and the same
+ * one says nothing, but for the annotations of an Argo Rollout itself, which make no new one. */
 static bool was_undone(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     /* Evictions leave no annotation, and need none. */
@@ -160,7 +161,7 @@ static void say_planned(struct plan_ctx *ctx, const struct plan_consumer *consum
                          cr_asprintf("%s Not done in mode Plan.", consumer->decision.reason));
 }
 
-/* Somebody else replaced all pods since, with the new material, or we did, one by one. */
+/* Others have replaced all pods since, with the new material, or we have, one by one. */
 static bool is_replaced(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     bool stands = consumer->rollout.state == CR_ROLLOUT_COMPLETE ||
@@ -187,7 +188,7 @@ static void hold_refused(const struct plan_consumer *consumer)
                                   "%s", consumer->world->refused));
 }
 
-/* Past a budget, or the only pod goes: somebody should know. */
+/* Past a budget, or the only pod goes: that is worth a warning. */
 static const char *warns_of(const struct plan_consumer *consumer)
 {
     if (!consumer->way.warning)

@@ -58,7 +58,7 @@ static void meet_opaque(struct plan_ctx *ctx, struct cr_material *remembered, co
     ctx->plan->record_first = true;
 }
 
-/* Which entries changed, in addition to those of a change that it overtakes. One that cannot be told makes it any. */
+/* Which entries changed, in addition to those of a change that it overtakes. One that is not known makes it any. */
 static void note_opaque_keys(struct cr_pending_change *pending, const struct cr_material *before,
                              const struct cr_material *now)
 {
@@ -99,7 +99,7 @@ static void set_since(struct cr_pending_change *pending, int64_t since_ms, int64
     pending->since_ms = since_ms;
 }
 
-/* Nobody is known to ask for them, so nothing is held. */
+/* No client is known to ask for them, so nothing is held. */
 static void say_lost_names(struct plan_ctx *ctx, const struct cr_secret_status *secret)
 {
     cr_autofree char *lost = cr_plan_lost_names(&secret->settled, &secret->pending.target);
@@ -272,7 +272,7 @@ static void set_problem(struct plan_ctx *ctx, struct cr_secret_status *secret, c
         cr_plan_say_secret(ctx->plan, true, secret, reason, cr_asprintf("Secret %s: %s", secret->name, message));
 }
 
-/* It was good when it was read; nobody writes to a Secret when its certificate ends. */
+/* It was good when it was read; no write to the Secret happens when its certificate ends. */
 static bool has_expired(const struct plan_ctx *ctx, const struct cr_world_secret *now)
 {
     return now->material->has_leaf && now->material->not_after_ms < ctx->world->now_ms;

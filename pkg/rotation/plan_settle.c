@@ -23,7 +23,7 @@ static enum cr_settled_by weaker(enum cr_settled_by a, enum cr_settled_by b)
     return a < b ? a : b;
 }
 
-/* Whose pods read something of this class of the Secret, in a role that the change concerns. */
+/* Whether its pods read something of this class of the Secret, in a role that the change concerns. */
 static bool reads(const struct plan_consumer *consumer, size_t change, unsigned class)
 {
     if (!consumer->world->found || !consumer->decision.secrets)
@@ -52,8 +52,8 @@ static enum cr_settled_by known_of_other(const struct cr_secret_status *memory, 
     return class == CR_CLASS_TRUST ? memory->trust_by : memory->leaf_by;
 }
 
-/* Of a consumer that has it. A workload that came after the change, or whose controller reads Secrets by the API, was
- * not looked at; nor are Jobs. */
+/* For a consumer that has it. A workload that came after the change, or one with a controller that reads Secrets by the
+ * API, was not looked at; nor are Jobs. */
 static enum cr_settled_by known_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change,
                                    unsigned class)
 {
@@ -69,7 +69,7 @@ static enum cr_settled_by known_of(const struct plan_ctx *ctx, const struct plan
     return all_were_seen(ctx, consumer, change, class) ? CR_SETTLED_VERIFIED : CR_SETTLED_INFERRED;
 }
 
-/* By the weakest. Where nobody reads it, nobody can be without it. */
+/* The weakest counts. What no consumer reads, no consumer can lack. */
 static void note_level(const struct plan_ctx *ctx, size_t change, unsigned class, enum cr_settled_by *by)
 {
     if (!(cr_diff_classes(ctx->changes[change].changes) & class))

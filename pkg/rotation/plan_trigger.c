@@ -1,12 +1,12 @@
-/* What pods' reloaders say of the material that they pass on to a program which reads again only when it is told: time
- * alone proves nothing of that. */
+/* What pods' reloaders say of the material that they pass on to a program which reads again only when it is notified:
+ * time alone proves nothing of that. */
 #include "rotation/plan_internal.h"
 
 #include <string.h>
 
 #include "base/strings.h"
 
-unsigned cr_plan_told(const struct plan_ctx *ctx, size_t change, unsigned trigger_classes)
+unsigned cr_plan_notified(const struct plan_ctx *ctx, size_t change, unsigned trigger_classes)
 {
     const struct cr_material *target = cr_plan_target(ctx, change);
     const struct cr_secret_status *secret = ctx->pending[change];
@@ -49,7 +49,7 @@ void cr_plan_trigger_look_make(const struct plan_ctx *ctx, const struct plan_con
                                struct plan_trigger_look *out)
 {
     *out = (struct plan_trigger_look){0};
-    if (!consumer->changes[change].told)
+    if (!consumer->changes[change].notified)
         return;
     digest_of_trust(cr_plan_target(ctx, change), out->trust);
     digest_of_trust(&ctx->pending[change]->settled, out->settled_trust);
@@ -80,7 +80,7 @@ void cr_plan_look_at_reloader(const struct plan_ctx *ctx, const struct plan_cons
     const struct cr_secret_status *secret = ctx->pending[change];
     struct cr_reloader_shown shown;
     *found = false;
-    if (!c->told)
+    if (!c->notified)
         return;
     cr_reloader_judge(&(struct cr_reloader_question){.leaf = secret->pending.target.leaf,
                                                      .old_leaves = &secret->pending.old_leaves,
@@ -93,17 +93,18 @@ void cr_plan_look_at_reloader(const struct plan_ctx *ctx, const struct plan_cons
                                                      .since_ms = c->since_ms,
                                                      .sighting = pod->reloader},
                       &shown);
-    if ((c->told & CR_CLASS_LEAF) && leaf->shown == CR_SHOWN_NOTHING)
+    if ((c->notified & CR_CLASS_LEAF) && leaf->shown == CR_SHOWN_NOTHING)
         *leaf = shown.leaf;
-    if ((c->told & CR_CLASS_TRUST) && counts_for_trust(ctx, c, trust))
+    if ((c->notified & CR_CLASS_TRUST) && counts_for_trust(ctx, c, trust))
         *trust = shown.trust;
-    *found = (!(c->told & CR_CLASS_LEAF) || shown.leaf_found) && (!(c->told & CR_CLASS_TRUST) || shown.trust_found);
+    *found =
+        (!(c->notified & CR_CLASS_LEAF) || shown.leaf_found) && (!(c->notified & CR_CLASS_TRUST) || shown.trust_found);
 }
 
 int cr_plan_reloader_port(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     for (size_t k = 0; k < ctx->changes_len; k++)
-        if (consumer->changes[k].concerns && consumer->changes[k].told)
+        if (consumer->changes[k].concerns && consumer->changes[k].notified)
             return consumer->sidecar.port;
     return 0;
 }

@@ -46,7 +46,7 @@ static bool has_trust(const struct cr_secret_status *secret)
            (secret->pending.set && cr_material_has_trust(&secret->pending.target));
 }
 
-/* An endpoint that shows one of these speaks for the Secret of that leaf, and so for the CAs beside it. */
+/* An endpoint that shows one of these counts for the Secret of that leaf, and so for the CAs beside it. */
 static void leaves_beside_other_trust(const struct plan_ctx *ctx, size_t change, struct cr_strvec *out)
 {
     const struct cr_policy_status *status = &ctx->plan->status;

@@ -1,6 +1,6 @@
 /* Pods that use a Secret and belong to no workload: made by hand, or by a controller of a kind that is not known here.
- * Nobody restarts them and nobody asks them, so of one that came before the last change, or so soon after it that its
- * kubelet may have had the old Secret, nothing is known; "every consumer has it" would be wrong. */
+ * They are neither restarted nor probed, so nothing is known of a pod that came before the last change, or so soon
+ * after it that its kubelet may have had the old Secret; "every consumer has it" would be wrong. */
 #include "rotation/plan_internal.h"
 
 #include "base/buffer.h"

@@ -1,6 +1,6 @@
-/* Restarts that were done before their change was on record (plan_ahead.c), and whose record never came: the process
- * was killed, or what it wrote was refused. Their annotations tell. The Secret may hold something else by now, also
- * what was settled before; the pods that were made for the material in between must be known all the same. */
+/* Restarts that were done before their change was on record (plan_ahead.c), while the record never came: the process
+ * was killed, or what it wrote was refused. Their annotations show them. The Secret may hold something else by now,
+ * also what was settled before; the pods that were made for the material in between must be known all the same. */
 #include "rotation/plan_internal.h"
 
 #include <string.h>

@@ -28,7 +28,7 @@ static bool picks(const struct cr_json *workload, const char *secret, const char
     return false;
 }
 
-/* The name of a consumer whose pods would not start without this key; NULL: none. */
+/* The name of a consumer with pods that would not start without this key; NULL: none. */
 static const char *picked_by(const struct plan_ctx *ctx, const char *secret, const char *key)
 {
     const struct cr_policy *policy = ctx->world->policy;
@@ -38,15 +38,16 @@ static const char *picked_by(const struct plan_ctx *ctx, const char *secret, con
     return NULL;
 }
 
-/* An entry beside the certificates may go (an issuer was told to write no keystore any more), unless one needs it. */
+/* An entry beside the certificates may go (an issuer was configured to write no keystore any more), unless one needs
+ * it. */
 static char *vanished_entry(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
                             const struct cr_material *now)
 {
     const struct cr_material *before = &secret->settled;
     if (now->opaque[0] && !now->opaque_keys.len)
-        return NULL; /* too many to tell them apart */
+        return NULL; /* too many to distinguish them */
     /* Remembered by other names of the policy (keys.opaque), or by a key that is lost: what is missing now may just not
-     * be looked at any more. Without a key now, the names still tell. */
+     * be looked at any more. Without a key now, the names still show it. */
     if (!cr_streq(now->opaque, CR_OPAQUE_UNREAD) && !cr_opaque_comparable(before->opaque, now->opaque))
         return NULL;
     for (size_t i = 0; i < before->opaque_keys.len; i++) {

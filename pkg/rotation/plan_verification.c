@@ -1,6 +1,6 @@
-/* What pods show while nothing changes. A consumer with verify is asked also at first sight, of itself, of a Secret or
+/* What pods show while nothing changes. A consumer with verify is probed also at first sight, of itself, of a Secret or
  * of both together, and so is each pod that comes later: material that was there when certroll came counts as settled,
- * and nobody has seen yet who serves it. Nothing is restarted for what is found. What was seen is remembered by the
+ * and which pods serve it was not seen yet. Nothing is restarted for what is found. What was seen is remembered by the
  * time up to which pods had been created, so a new process asks only those that came after. */
 #include "rotation/plan_internal.h"
 
@@ -87,7 +87,7 @@ static void find_served(const struct plan_ctx *ctx, const struct plan_consumer *
     }
 }
 
-/* Who shows one of these says nothing of this Secret, unless the two have the same. */
+/* An endpoint that shows one of these says nothing of this Secret, unless the two have the same. */
 static void find_others(const struct plan_ctx *ctx, struct wanted_secret *of)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec all = {0};
@@ -115,8 +115,8 @@ static void name_question(const struct plan_consumer *consumer, struct wanted *w
     snprintf(wanted->of, sizeof wanted->of, "%.*s", CR_VERIFICATION_OF - 1, hex);
 }
 
-/* Of a consumer at rest: what it may not have yet is a rotation's matter, or a problem's. */
-static bool is_at_rest(const struct plan_consumer *consumer)
+/* Whether the consumer is idle: otherwise, what it may not have yet is the matter of a rotation or of a problem. */
+static bool is_idle(const struct plan_consumer *consumer)
 {
     const struct cr_consumer_status *status = consumer->status;
     return consumer->world->found && consumer->pod_spec && !cr_policy_kind_by_api(consumer->spec->kind) &&
@@ -166,8 +166,8 @@ static void recall(const struct plan_ctx *ctx, const struct plan_consumer *consu
         wanted->before.at_ms = ctx->world->now_ms;
 }
 
-/* What a look must be later than to count: who is covered has answered already, and a change is no change of the future
- * because a clock was set back. */
+/* The time that a probe must be later than to count: a covered pod has answered already, and a change does not become
+ * one of the future because a clock was set back. */
 static int64_t counts_since_ms(const struct plan_ctx *ctx, const struct wanted *wanted,
                                const struct cr_secret_status *secret, bool covered)
 {
@@ -199,7 +199,7 @@ static bool is_covered(const struct wanted *wanted, const struct cr_world_pod *p
     return pod->created_ms && pod->created_ms < wanted->before.until_ms;
 }
 
-/* By its endpoints, of the Secret that shows the worst. */
+/* What the pod shows at its endpoints, of the Secret that shows the worst. */
 static enum seen look(const struct plan_ctx *ctx, const struct plan_consumer *consumer, const struct cr_world_pod *pod,
                       struct wanted *wanted, char why[WHY])
 {
@@ -240,7 +240,7 @@ static bool runs(const struct cr_world_pod *pod)
     return pod->started_ms && pod->ip;
 }
 
-/* Who has answered is known; who comes later serves nobody before it is ready. */
+/* Pods that have answered are known; a pod that comes later serves no client before it is ready. */
 static bool is_apart(const struct wanted *wanted, const struct cr_world_pod *pod)
 {
     return wanted->before.at_ms && (!runs(pod) || !pod->ready);
@@ -443,7 +443,7 @@ static bool uses(const struct plan_consumer *consumer, const char *secret)
     return cr_strvec_has(&used, secret) || cr_policy_kind_runs_to_end(consumer->spec->kind);
 }
 
-/* Whoever uses it was seen to serve it, and somebody does. */
+/* All pods that use it were seen to serve it, and there is at least one. */
 static bool is_verified(const struct plan_ctx *ctx, const struct wanted *wanted, const char *secret)
 {
     bool any = false;
@@ -475,7 +475,7 @@ void cr_plan_verification(struct plan_ctx *ctx)
         struct plan_consumer *consumer = &ctx->consumers[i];
         if (!consumer->spec->verify.endpoints_len)
             consumer->status->verification = (struct cr_verification){0};
-        else if (is_at_rest(consumer))
+        else if (is_idle(consumer))
             any = look_at_consumer(ctx, consumer, i, &wanted[i]) || any;
     }
     if (any)

@@ -99,7 +99,7 @@ unsigned cr_reloader_classes(const struct cr_json *pod_spec, const struct cr_rel
     return (certificate && private_key ? CR_CLASS_LEAF : 0u) | (trust ? CR_CLASS_TRUST : 0u);
 }
 
-/* --- who reads what it makes --- */
+/* --- which containers read what it makes --- */
 
 /* One that it writes to, or where a socket of the program is. */
 static bool is_shared(const struct cr_json *volume)

@@ -19,7 +19,7 @@ struct cr_reloader_sidecar {
     int port;
 };
 
-/* Of containers, and of init containers that keep running (restartPolicy: Always, KEP-753): the first. */
+/* Finds the first among containers, and init containers that keep running (restartPolicy: Always, KEP-753). */
 struct cr_reloader_sidecar cr_reloader_find(const struct cr_json *pod_spec);
 
 /* The same program as an init container that makes outputs once (--once, of the sidecar's image): what changes later,
@@ -27,14 +27,14 @@ struct cr_reloader_sidecar cr_reloader_find(const struct cr_json *pod_spec);
 bool cr_reloader_prepares(const struct cr_json *pod_spec, const struct cr_reloader_sidecar *sidecar,
                           const char *container);
 
-/* CR_CLASS_* of the Secret that it has in volumes that refresh, of all that stands in them: the leaf only with
- * certificate and key. Never opaque material, which it does not read. */
+/* CR_CLASS_* of the Secret that the sidecar has in volumes that refresh: the leaf only if certificate and key are
+ * there. Never opaque material, which it does not read. */
 unsigned cr_reloader_classes(const struct cr_json *pod_spec, const struct cr_reloader_sidecar *sidecar,
                              const struct cr_policy_secret *secret);
 
-/* The containers that may read what it makes of a Secret that none of them mounts: those that keep running and share a
- * volume with it, other than of Secrets and what the cluster provides; when none does, all that keep running. Elements
- * are borrowed from the pod spec; the array is owned. */
+/* The containers that may read what the sidecar makes of a Secret that none of them mounts: those that keep running and
+ * share a volume with it, other than volumes of Secrets and of what the cluster provides; if none does, all that keep
+ * running. Elements are borrowed from the pod spec; the array is owned. */
 const struct cr_json **cr_reloader_readers(const struct cr_json *pod_spec, const struct cr_reloader_sidecar *sidecar,
                                            size_t *len);
 

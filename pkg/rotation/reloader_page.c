@@ -71,7 +71,7 @@ static bool read_state(const struct cr_json *json, enum cr_reloader_state *out)
     return false;
 }
 
-/* A pod's words end up in a status: one line that harms nobody. */
+/* A pod's words end up in a status: one line that is harmless. */
 static void keep_words(const char *text, char *out, size_t size)
 {
     size_t len = 0;

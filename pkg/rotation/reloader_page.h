@@ -23,7 +23,7 @@ enum {
 };
 
 enum cr_reloader_state {
-    CR_RELOADER_PENDING,   /* "Pending": it is at it */
+    CR_RELOADER_PENDING,   /* "Pending": the reloader works on it */
     CR_RELOADER_DELIVERED, /* "Delivered": all that it has found */
     CR_RELOADER_REFUSED,   /* "Refused": it cannot use the material; what was delivered stays */
     CR_RELOADER_FAILING,   /* "Failing": a trigger, or the proof */
@@ -35,7 +35,7 @@ struct cr_reloader_entry {
     char name[CR_RELOADER_NAME];
     enum cr_reloader_state state;
     char found_leaf[CR_SHA256_HEX], found_trust[CR_SHA256_HEX];         /* in its files, checked */
-    char delivered_leaf[CR_SHA256_HEX], delivered_trust[CR_SHA256_HEX]; /* the triggers of it have succeeded */
+    char delivered_leaf[CR_SHA256_HEX], delivered_trust[CR_SHA256_HEX]; /* its triggers have succeeded */
     bool leaf_proven, trust_proven;  /* of what is delivered: seen in a handshake since */
     char served_leaf[CR_SHA256_HEX]; /* seen last */
     char words[CR_SIGHTING_WORDS];   /* what is in the way: printable ASCII, cut; "" */
@@ -54,9 +54,9 @@ CR_DEFINE_DISPOSE(cr_reloader_sighting, struct cr_reloader_sighting, cr_reloader
 /* to need not be initialised. */
 void cr_reloader_sighting_copy(struct cr_reloader_sighting *to, const struct cr_reloader_sighting *from);
 
-/* Sets read and entries. False, with nothing set: it is no such page, of another version, or has more than is kept, of
- * which a part could speak for what it does not show. Members that are not known are passed over. Errors: Invalid,
- * never with its content. */
+/* Sets read and entries. False, with nothing set: it is no such page, of another version, or has more than is kept: a
+ * part of it could be taken as proof of what it does not show. Members that are not known are passed over. Errors:
+ * Invalid, never with its content. */
 bool cr_reloader_page_read(const char *text, size_t len, struct cr_reloader_sighting *sighting,
                            struct cr_error *err) CR_MUST_USE;
 

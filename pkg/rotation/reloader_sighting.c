@@ -36,14 +36,15 @@ static bool has_leaf(const struct cr_reloader_entry *entry)
     return entry->found_leaf[0] || entry->delivered_leaf[0];
 }
 
-/* What a port shows speaks for CAs alone, which may be told of with a proof: who has a leaf is known by that. */
+/* What a port shows counts for CAs alone, which may be reported with a proof: a material with a leaf is known by that
+ * leaf. */
 static bool is_by_leaf(const struct cr_reloader_question *q, const struct cr_reloader_entry *entry)
 {
     return is_its_leaf(q, entry->found_leaf) || is_its_leaf(q, entry->delivered_leaf) ||
            (!has_leaf(entry) && is_its_leaf(q, entry->served_leaf));
 }
 
-/* others: who has these CAs as well. */
+/* others: leaves of other Secrets that have these CAs as well. */
 static bool has_trust(const struct cr_reloader_entry *entry, const char *trust, const struct cr_strvec *others)
 {
     bool of_another =
@@ -56,7 +57,7 @@ static bool is_by_trust(const struct cr_reloader_question *q, const struct cr_re
     return has_trust(entry, q->trust, q->others) || has_trust(entry, q->settled_trust, q->others_settled);
 }
 
-/* CAs alone, and the new ones: beside a material that is known by its leaf nobody else's are likely to be that. */
+/* CAs alone, and the new ones: beside a material that is known by its leaf, CAs of another Secret are unlikely. */
 static bool is_new_trust_alone(const struct cr_reloader_question *q, const struct cr_reloader_entry *entry)
 {
     return !has_leaf(entry) && has_trust(entry, q->trust, NULL);
@@ -94,8 +95,8 @@ static enum cr_shown say(const struct cr_reloader_entry *entry, const char *text
     return shown;
 }
 
-/* As long as a proof is under way nobody knows; one that cannot be had is not waited for. */
-static bool is_at_rest(const struct cr_reloader_entry *entry)
+/* The result is not known as long as a proof is under way; a proof that cannot be had is not waited for. */
+static bool is_settled(const struct cr_reloader_entry *entry)
 {
     return entry->state == CR_RELOADER_DELIVERED || entry->state == CR_RELOADER_REFUSED;
 }
@@ -106,8 +107,8 @@ static enum cr_shown judge_entry(const struct cr_reloader_entry *entry, const st
     bool delivered = cr_streq(text_at(entry, part->delivered), part->wanted);
     bool proven = *(const bool *)text_at(entry, part->proven);
     why[0] = '\0';
-    /* With anything else in its files, the program may have been told of that since. */
-    if (found && delivered && (proven || is_at_rest(entry)))
+    /* With anything else in its files, the program may have been notified of that since. */
+    if (found && delivered && (proven || is_settled(entry)))
         return proven ? CR_SHOWN_NEW : CR_SHOWN_DELIVERED;
     if (entry->state == CR_RELOADER_REFUSED)
         return say(entry, "cannot use what its volume has in place of", part, CR_SHOWN_UNKNOWN, why);

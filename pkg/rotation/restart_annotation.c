@@ -1,6 +1,6 @@
 /* The memory of restarts: an annotation on the pod template says for which material, class by class, the pods were
- * made. It holds digests of digests, cut to 64 bits: enough to tell two states apart, useless for anything else. Beside
- * each stands at which resourceVersion of the Secret the change was seen: newer than what a policy's status has
+ * made. It holds digests of digests, cut to 64 bits: enough to distinguish two states, useless for anything else.
+ * Beside each stands at which resourceVersion of the Secret the change was seen: newer than what a policy's status has
  * observed, it is a restart that never came on record (plan_unrecorded.c). And it says for which workload it was
  * written: manifests are copied, annotations and all, to where the Secret holds something else; and when, by which
  * restarts are counted that never came on record (breaker.c). */
@@ -124,7 +124,7 @@ bool cr_restart_annotation_is_version(const char *text)
     return text && cr_decimal_less("0", text) && strlen(text) <= VERSION_DIGITS;
 }
 
-/* At which version a class was restarted for; false: that is not told. */
+/* At which version a class was restarted for; false: not known. */
 static bool class_version(const char *value, enum cr_class class, char out[DIGEST_TEXT])
 {
     for (size_t i = 0; i < cr_array_len(words); i++)
@@ -184,7 +184,7 @@ char *cr_restart_annotation_merge(const char *before, const struct cr_material *
     return cr_buf_steal(&buf);
 }
 
-/* --- whose it is --- */
+/* --- the workload that it belongs to --- */
 
 static void workload_digest(const char *uid, char out[DIGEST_TEXT])
 {
@@ -213,7 +213,7 @@ const char *cr_restart_annotation_read(const struct cr_json *annotations, const 
 
 /* --- when --- */
 
-/* 0: it is not told, or not in this form. */
+/* 0: it is not there, or not in this form. */
 static int64_t value_at_ms(const char *value)
 {
     char text[DIGEST_TEXT];
@@ -237,8 +237,8 @@ static const struct cr_json *annotations_of(const struct cr_json *workload)
                                         : cr_json_at(workload, "spec", "template", "metadata", "annotations");
 }
 
-/* What restarts the pods then stands elsewhere, and somebody may have put that back. */
-static bool is_in_force(const struct cr_json *workload, const char *value)
+/* What restarts the pods then stands elsewhere, and that may have been put back. */
+static bool is_effective(const struct cr_json *workload, const char *value)
 {
     int64_t at_ms = 0;
     const char *at = cr_json_string_at(workload, "spec", "restartAt");
@@ -249,7 +249,7 @@ const char *cr_restart_annotation_of(const struct cr_json *workload, const char 
 {
     const char *value =
         cr_restart_annotation_read(annotations_of(workload), name, cr_json_string_at(workload, "metadata", "uid"));
-    return value && is_in_force(workload, value) ? value : NULL;
+    return value && is_effective(workload, value) ? value : NULL;
 }
 
 int64_t cr_restart_annotation_at_ms(const struct cr_json *workload)

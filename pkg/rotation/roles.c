@@ -34,7 +34,7 @@ static bool same_use(const struct cr_parameter_use *a, const struct cr_parameter
     return a->parameter == b->parameter && a->role == b->role && strcmp(a->key, b->key) == 0;
 }
 
-/* What a parameter of the component gives; parameter NULL: cannot be told. */
+/* What a parameter of the component gives; parameter NULL: not known. */
 struct gift {
     const char *parameter;
     unsigned roles;
@@ -110,7 +110,7 @@ static const char *key_at(const struct cr_usage *usage, const char *path)
     }
     if (usage->keys.len)
         return NULL;
-    /* What a subPath that cannot be told holds cannot be told either; a Secret has no folders. */
+    /* What an unknown subPath holds is not known either; a Secret has no folders. */
     if (usage->kind == CR_USAGE_SUBPATH || !*rest)
         return "";
     return strchr(rest, '/') ? NULL : rest;
@@ -181,7 +181,7 @@ static void match_variables(struct search *search)
     }
 }
 
-/* What it reads without being told. */
+/* What it reads without a setting. */
 static void match_paths(struct search *search)
 {
     for (size_t i = 0; i < search->component->uses_len; i++) {
@@ -231,7 +231,7 @@ static unsigned reachable(const struct search *search)
 }
 
 /* Kinds of files to which a parameter points that we see. */
-static unsigned told(const struct search *search)
+static unsigned roles_shown(const struct search *search)
 {
     unsigned mask = 0;
     for (size_t i = 0; i < search->out->len; i++) {
@@ -272,11 +272,11 @@ static void add_hidden_names(struct search *search, const struct cr_use *use, en
     }
 }
 
-static void add_hidden(struct search *search, unsigned untold)
+static void add_hidden(struct search *search, unsigned roles_left)
 {
     for (size_t i = 0; i < search->component->uses_len; i++) {
         const struct cr_use *use = &search->component->uses[i];
-        unsigned roles = use->hands_on ? 0 : use->roles & untold;
+        unsigned roles = use->hands_on ? 0 : use->roles & roles_left;
         add_hidden_names(search, use, CONFIGURATION, roles);
         add_hidden_names(search, use, FLAGS, roles);
         add_hidden_names(search, use, VARIABLES, roles);
@@ -289,7 +289,7 @@ static bool takes_all(const struct search *search)
     return search->usage->keys.len == 0 && cr_usage_refreshes(search->usage->kind);
 }
 
-/* Of a kind about which the catalogue says nothing, all roles. But known software is not taken to read what merely lies
+/* All roles of a kind about which the catalogue says nothing. But known software is not taken to read what merely lies
  * beside its certificates: issuers put keystores there that change with every renewal. */
 static unsigned roles_or_all(const struct search *search, unsigned kind)
 {
@@ -299,7 +299,7 @@ static unsigned roles_or_all(const struct search *search, unsigned kind)
     return roles ? roles : kind;
 }
 
-static bool is_told(const struct search *search, const char *key)
+static bool is_shown(const struct search *search, const char *key)
 {
     for (size_t i = 0; i < search->out->len; i++)
         if (cr_streq(search->out->items[i].key, key))
@@ -307,13 +307,13 @@ static bool is_told(const struct search *search, const char *key)
     return false;
 }
 
-/* Nobody picks a key out of a Secret without a use for it, whatever the catalogue knows of that use. */
+/* A key that is picked out of a Secret has a use, whatever the catalogue knows of that use. */
 static void add_picked(struct search *search)
 {
     struct gift gift = {.roles = opaque_roles};
     for (size_t i = 0; i < search->usage->keys.len; i++) {
         const char *key = search->usage->keys.items[i];
-        if (roles_of_key(search->secret, key) == opaque_roles && !is_told(search, key))
+        if (roles_of_key(search->secret, key) == opaque_roles && !is_shown(search, key))
             add_roles(search, &gift, key);
     }
     if (search->usage->keys.len == 0 && search->usage->kind == CR_USAGE_ENV)
@@ -345,8 +345,8 @@ void cr_catalogue_roles(const struct cr_component *component, const struct cr_js
         cr_settings_collect(container, &search.settings);
         match_shown(&search);
     }
-    /* Of what was not even read, nothing is told. */
-    unsigned shown = search.settings.cut ? 0 : told(&search);
+    /* Nothing is known of what was not even read. */
+    unsigned shown = search.settings.cut ? 0 : roles_shown(&search);
     if (component && out->len) {
         add_hidden(&search, files & ~shown);
         add_picked(&search);

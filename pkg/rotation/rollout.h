@@ -9,7 +9,7 @@ enum cr_rollout_state {
     CR_ROLLOUT_PROGRESSING, /* also: the controller has not yet observed the newest generation */
     CR_ROLLOUT_FAILED,      /* Deployment: Progressing=False, ProgressDeadlineExceeded; others: the plan's deadline */
     CR_ROLLOUT_PAUSED,      /* spec.paused: nothing will move until a person resumes it */
-    CR_ROLLOUT_MANUAL,      /* OnDelete: pods are replaced only when somebody deletes them */
+    CR_ROLLOUT_MANUAL,      /* OnDelete: pods are replaced only when they are deleted */
 };
 
 struct cr_rollout {

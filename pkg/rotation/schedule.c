@@ -14,7 +14,7 @@ enum {
     JITTER_SHARE = 10,
 };
 
-/* Of the minutes of that day, from that one on: when the first of them comes. */
+/* When the first of the minutes of that day comes, from that one on. */
 static int64_t next_of_day(const struct cr_cron *cron, const struct cr_tzif *zone, int64_t day, int minute)
 {
     minute = cr_cron_on_day(cron, day) ? cr_cron_next_minute(cron, minute) : -1;
@@ -44,7 +44,7 @@ int64_t cr_schedule_next_ms(const struct cr_cron *cron, const struct cr_tzif *zo
     return CR_SCHEDULE_NEVER;
 }
 
-/* FNV-1a, and a mix at its end so that all bits of short texts count. Nobody gains by choosing one. */
+/* FNV-1a, and a mix at its end so that all bits of short texts count. Nothing is gained by choosing one. */
 static uint32_t hash_of(const char *text)
 {
     uint32_t hash = 2166136261u;

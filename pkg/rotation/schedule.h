@@ -25,8 +25,8 @@ struct cr_window {
     int64_t duration_ms;
 };
 
-/* What opens a window for many at once would have them all act in the same second. Each lets a time of its own pass
- * first, the same each time: up to half a minute, and up to a tenth of the window. */
+/* A window opens for many at once, and all would act in the same second. So each first waits for a time of its own, the
+ * same each time: up to half a minute, and up to a tenth of the window. */
 enum { CR_SCHEDULE_JITTER_MAX_MS = 30 * 1000 };
 /* who: such as a UID. */
 int64_t cr_schedule_jitter_ms(const char *who, int64_t duration_ms);

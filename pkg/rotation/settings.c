@@ -129,7 +129,7 @@ static void for_each_argument(const struct cr_json *container, struct reading *r
     }
 }
 
-/* What follows a flag of one letter may be a setting in turn: "postgres -c ssl_ca_file=/certs/ca.crt". */
+/* What follows a flag of one letter may itself be a setting: "postgres -c ssl_ca_file=/certs/ca.crt". */
 static void add_assignment(const char *word, struct cr_settings *out)
 {
     size_t len = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");

@@ -48,8 +48,8 @@ static void add_words(const char *argument, struct cr_strvec *out)
     }
 }
 
-/* "timeout 60 certroll-shutdown-manager shutdown", "exec contour envoy shutdown"; of an image whose program is not
- * known the words behind it: "envoy shutdown-manager". */
+/* "timeout 60 certroll-shutdown-manager shutdown", "exec contour envoy shutdown"; if the program of an image is not
+ * known, the words behind it: "envoy shutdown-manager". */
 static bool names(const struct cr_strvec *argv, enum cr_drain_command command)
 {
     const char *theirs = command == CR_DRAIN_COMMAND_SHUTDOWN ? "shutdown" : "shutdown-manager";
@@ -73,8 +73,8 @@ static enum cr_shutdown_reading read_argv(bool whole, enum cr_drain_command comm
 {
     struct cr_error err = {0};
     if (whole && is_manager(&out->argv) && cr_drain_flags_parse((int)out->argv.len, out->argv.items, &out->flags, &err))
-        return out->flags.command == command ? CR_SHUTDOWN_TOLD : CR_SHUTDOWN_NOT_IT;
-    return names(&out->argv, command) ? CR_SHUTDOWN_UNTOLD : CR_SHUTDOWN_NOT_IT;
+        return out->flags.command == command ? CR_SHUTDOWN_FLAGS_KNOWN : CR_SHUTDOWN_NOT_IT;
+    return names(&out->argv, command) ? CR_SHUTDOWN_FLAGS_UNKNOWN : CR_SHUTDOWN_NOT_IT;
 }
 
 /* --- of a hook --- */
@@ -100,7 +100,7 @@ void cr_shutdown_command_of_hook(const struct cr_json *container, struct cr_shut
 
 /* --- of a container --- */
 
-/* What an image runs whose container names no command. NULL: nobody knows. */
+/* What an image runs if its container names no command. NULL: not known. */
 static const char *program_of_image(const char *image)
 {
     const char *base = last_part(cr_or_empty(image));

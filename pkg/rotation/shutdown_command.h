@@ -1,4 +1,4 @@
-/* The command line of a shutdown manager, as far as a pod template tells it: of a hook, or of a container. Pure; see
+/* The command line of a shutdown manager, as far as a pod template shows it: of a hook, or of a container. Pure; see
  * shutdown_hook.h. */
 #ifndef CR_ROTATION_SHUTDOWN_COMMAND_H
 #define CR_ROTATION_SHUTDOWN_COMMAND_H
@@ -10,14 +10,14 @@
 
 enum cr_shutdown_reading {
     CR_SHUTDOWN_NOT_IT,
-    CR_SHUTDOWN_TOLD,   /* it runs that command with these flags */
-    CR_SHUTDOWN_UNTOLD, /* it runs that command, and nobody can tell how */
+    CR_SHUTDOWN_FLAGS_KNOWN,   /* it runs that command with these flags */
+    CR_SHUTDOWN_FLAGS_UNKNOWN, /* it runs that command, with flags that are not known */
 };
 
 struct cr_shutdown_command {
     enum cr_shutdown_reading reading;
     struct cr_strvec argv;
-    struct cr_drain_flags flags; /* of TOLD; borrows from argv */
+    struct cr_drain_flags flags; /* of FLAGS_KNOWN; borrows from argv */
 };
 
 /* Whether the container's exec preStop runs "shutdown". out need not be initialised. */

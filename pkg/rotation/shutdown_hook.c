@@ -13,7 +13,7 @@ enum { GRACE_S = 30, GRACE_MAX_S = 10 * 365 * 24 * 3600, MS = 1000 };
 
 /* --- the pod --- */
 
-/* A container whose pages hooks may ask. */
+/* A container with HTTP endpoints that hooks may ask. */
 struct manager {
     const struct cr_json *container;
     struct cr_shutdown_command command;
@@ -48,7 +48,7 @@ static void look_at(const struct cr_json *pod_spec, struct pod *pod)
     }
 }
 
-/* Once, however many hooks there are: somebody else's template may have thousands of containers. */
+/* Once, however many hooks there are: a template of others may have thousands of containers. */
 static void look_for_managers(struct pod *pod)
 {
     if (pod->managers)
@@ -75,13 +75,14 @@ static void forget(struct pod *pod)
 
 /* --- times --- */
 
-/* Contour's has no time-out of its own, and whoever takes its place has none but by a flag. */
+/* Contour's has no time-out of its own, and a manager that takes its place has none but by a flag. */
 static int64_t bounded(int64_t ms)
 {
     return ms < 0 || ms >= CR_DRAIN_UNBOUNDED_MS ? CR_SHUTDOWN_UNKNOWN_MS : ms;
 }
 
-/* Owned words; NULL: all is well. Which drain begins with these flags: of a page that waits for another hook, none. */
+/* Owned words; NULL: all is well. Which drain begins with these flags: an endpoint that waits for another hook begins
+ * none. */
 static char *misfit_of(const struct cr_drain_flags *flags, int64_t grace_ms, bool drains)
 {
     struct cr_error err = {0};
@@ -119,7 +120,7 @@ static void find_exec(const struct pod *pod, const struct cr_json *container, st
     if (command.reading == CR_SHUTDOWN_NOT_IT)
         return;
     struct cr_shutdown_hook *hook = add_hook(out, container);
-    if (command.reading == CR_SHUTDOWN_UNTOLD)
+    if (command.reading == CR_SHUTDOWN_FLAGS_UNKNOWN)
         return;
     cr_autofree char *misfit = misfit_of(&command.flags, pod->grace_ms, true);
     hook->most_ms = bounded(command.flags.rules.timeout_ms);
@@ -159,10 +160,10 @@ static bool is_path(const char *path, const char *wanted)
     return path && strncmp(path, wanted, strcspn(path, "?")) == 0 && strlen(wanted) == strcspn(path, "?");
 }
 
-/* Of one whose flags nobody can tell, any port may be. */
+/* If its flags are not known, it may serve any port. */
 static bool is_asked(const struct manager *manager, int64_t port)
 {
-    return manager->command.reading == CR_SHUTDOWN_UNTOLD || served_port(&manager->command.flags) == port;
+    return manager->command.reading == CR_SHUTDOWN_FLAGS_UNKNOWN || served_port(&manager->command.flags) == port;
 }
 
 static void add_asking(const struct pod *pod, const struct cr_json *container, const struct cr_json *get,
@@ -170,7 +171,7 @@ static void add_asking(const struct pod *pod, const struct cr_json *container, c
 {
     const struct cr_drain_flags *flags = &manager->command.flags;
     struct cr_shutdown_hook *hook = add_hook(out, container);
-    if (manager->command.reading == CR_SHUTDOWN_UNTOLD)
+    if (manager->command.reading == CR_SHUTDOWN_FLAGS_UNKNOWN)
         return;
     hook->waits = is_path(cr_json_string_at(get, "path"), "/shutdown/ready") || flags->waits_for_file;
     hook->most_ms = bounded(hook->waits ? flags->ready_timeout_ms : flags->rules.timeout_ms);
@@ -219,7 +220,7 @@ void cr_shutdown_hooks_dispose(struct cr_shutdown_hooks *hooks)
     *hooks = (struct cr_shutdown_hooks){0};
 }
 
-static bool any_tells(const struct cr_shutdown_hooks *hooks)
+static bool any_notifies(const struct cr_shutdown_hooks *hooks)
 {
     for (size_t i = 0; i < hooks->len; i++)
         if (!hooks->items[i].waits)
@@ -231,10 +232,10 @@ static bool any_tells(const struct cr_shutdown_hooks *hooks)
 int64_t cr_shutdown_hooks_most_ms(const struct cr_shutdown_hooks *hooks)
 {
     int64_t most_ms = 0;
-    bool told = any_tells(hooks);
+    bool notified = any_notifies(hooks);
     for (size_t i = 0; i < hooks->len; i++) {
         const struct cr_shutdown_hook *hook = &hooks->items[i];
-        if (hook->waits && told)
+        if (hook->waits && notified)
             continue;
         if (hook->most_ms == CR_SHUTDOWN_UNKNOWN_MS)
             return CR_SHUTDOWN_UNKNOWN_MS;

@@ -20,9 +20,9 @@
 enum { CR_SHUTDOWN_UNKNOWN_MS = -1 };
 
 struct cr_shutdown_hook {
-    const char *container; /* whose preStop it is; borrowed from the pod spec */
-    bool waits;            /* for another hook of the pod, whose end a file tells it */
-    int64_t most_ms;       /* after so long it ends by itself; UNKNOWN: never, or its flags cannot be told here */
+    const char *container; /* the container of this preStop hook; borrowed from the pod spec */
+    bool waits;            /* for another hook of the pod, which writes a file when it ends */
+    int64_t most_ms;       /* after so long it ends by itself; UNKNOWN: never, or its flags are not known here */
     char *misfit;          /* owned: why its times cannot hold in this pod, and what to do; NULL: nothing is wrong */
 };
 
@@ -32,8 +32,8 @@ struct cr_shutdown_hooks {
     int64_t grace_ms; /* terminationGracePeriodSeconds; 30 s where the pod gives none */
 };
 
-/* All of the pod. Of flags with a variable that the template does not show, the times are unknown and nothing is a
- * misfit. out need not be initialised. */
+/* Reads all hooks of the pod. If flags have a variable that the template does not show, the times are unknown and
+ * nothing is a misfit. out need not be initialised. */
 void cr_shutdown_hooks_find(const struct cr_json *pod_spec, struct cr_shutdown_hooks *out);
 void cr_shutdown_hooks_dispose(struct cr_shutdown_hooks *hooks);
 CR_DEFINE_DISPOSE(cr_shutdown_hooks, struct cr_shutdown_hooks, cr_shutdown_hooks_dispose)

@@ -104,7 +104,7 @@ static void explain(const struct cr_sightings_input *in, size_t index, const cha
     snprintf(out->why, sizeof out->why, "%s %s%s%s", name, text, words ? ": " : "", words ? sighting->words : "");
 }
 
-/* Worst last: one old leaf outweighs all that is unknown, which outweighs what is new. */
+/* Worst last: one old leaf counts more than all that is unknown, which counts more than what is new. */
 static int weight(enum cr_shown shown)
 {
     static const int order[] = {[CR_SHOWN_NOTHING] = 0, [CR_SHOWN_NEW] = 1, [CR_SHOWN_UNKNOWN] = 2, [CR_SHOWN_OLD] = 3};

@@ -39,13 +39,13 @@ struct cr_sighting {
 };
 
 struct cr_sightings_input {
-    const char *secret;             /* whose leaf has changed */
+    const char *secret;             /* the Secret with the leaf that has changed */
     const char *leaf;               /* the new one */
-    const struct cr_strvec *names;  /* that it is for; NULL: none */
-    const struct cr_strvec *old;    /* those before; NULL: nothing has changed that is known */
+    const struct cr_strvec *names;  /* names that the new leaf is for; NULL: none */
+    const struct cr_strvec *old;    /* the leaves before; NULL: no change is known */
     const struct cr_strvec *others; /* leaves of the policy's other Secrets: settled, new and old; may be NULL */
     const struct cr_policy_verify *verify;
-    enum cr_on_missing_name on_missing_name; /* Report: the new leaf counts for whichever name is asked for */
+    enum cr_on_missing_name on_missing_name; /* Report: the new leaf counts for any name that is asked for */
     const struct cr_sighting *sightings;     /* parallel to verify->endpoints */
     int64_t since_ms;                        /* what was seen before says nothing */
 };
@@ -68,9 +68,9 @@ struct cr_shown_leaf {
     char why[CR_SHOWN_WHY]; /* old, unknown: "port 8443 (web.example) still serves the old leaf" */
 };
 
-/* A leaf that is seen, which includes the proof of its key (net/tls_probe.h), speaks for the Secret whose it is; one of
- * another Secret of the policy says nothing, unless the endpoint names the Secret that it must show. What shows no leaf
- * at all could be of any Secret, so it is unknown. */
+/* A leaf that is seen, which includes the proof of its key (net/tls_probe.h), counts for the Secret that it is of; one
+ * of another Secret of the policy says nothing, unless the endpoint names the Secret that it must show. What shows no
+ * leaf at all could be of any Secret, so it is unknown. */
 void cr_sightings_judge(const struct cr_sightings_input *input, struct cr_shown_leaf *out);
 
 /* "port 8443 (web.example)", for people. */

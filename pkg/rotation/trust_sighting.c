@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 
-enum { ENDPOINT_NAME = 64, TELLING_SERIAL = 16 /* digits of 64 bits */ };
+enum { ENDPOINT_NAME = 64, DISTINCTIVE_SERIAL = 16 /* digits of 64 bits */ };
 
 void cr_trust_sighting_dispose(struct cr_trust_sighting *sighting)
 {
@@ -65,7 +65,7 @@ static bool is_valid(const struct cr_ca *ca, int64_t at_ms)
 
 /* --- several verdicts --- */
 
-/* All of them are needed: what cannot be told of one, cannot be told of all. */
+/* All of them are needed: what is not known of one is not known of all. */
 static enum cr_shown worse(enum cr_shown a, enum cr_shown b)
 {
     static const int order[] = {[CR_SHOWN_NEW] = 0, [CR_SHOWN_NOTHING] = 1, [CR_SHOWN_UNKNOWN] = 2, [CR_SHOWN_OLD] = 3};
@@ -180,7 +180,7 @@ static bool announces_any(const struct cr_trust_change *change, const struct cr_
     return false;
 }
 
-/* Of a CA that came. *alone: no other one did. */
+/* What is shown of a CA that came. *alone: no other one did. */
 static bool canary_counts(const struct cr_trust_change *change, const struct cr_endpoint_trust *endpoint, int64_t at_ms,
                           bool *alone)
 {
@@ -273,22 +273,22 @@ static bool lists(const struct cr_strvec *serials, const char *serial)
     return serial[0] && cr_strvec_has(serials, serial);
 }
 
-static bool is_telling(const char *serial)
+static bool is_distinctive(const char *serial)
 {
-    return strlen(serial) >= TELLING_SERIAL;
+    return strlen(serial) >= DISTINCTIVE_SERIAL;
 }
 
 static bool shares_a_ca(const struct cr_trust_change *change, const struct cr_certs_context *context)
 {
     for (size_t i = 0; i < change->target->trust_len; i++) {
         const char *serial = change->target->trust[i].serial;
-        if (is_telling(serial) && lists(&context->cas, serial))
+        if (is_distinctive(serial) && lists(&context->cas, serial))
             return true;
     }
     return false;
 }
 
-/* The name of a file tells whose it is; what came by other ways has none. */
+/* The name of a file shows which Secret it is of; what came by other ways has none. */
 static bool is_of_secret(const struct cr_trust_question *q, const struct cr_certs_context *context)
 {
     if (context->ca_path && q->mounts && q->mounts->len)
@@ -312,14 +312,15 @@ static void judge_context(const struct cr_trust_question *q, const struct cr_cer
         const struct cr_ca *ca = change->added[i];
         if (!is_valid(ca, q->sighting->at_ms))
             continue;
-        if (!is_telling(ca->serial))
+        if (!is_distinctive(ca->serial))
             add(out, CR_SHOWN_NOTHING, "");
         else if (lists(&context->cas, ca->serial))
             add(out, CR_SHOWN_NEW, "");
         else
             add(out, CR_SHOWN_OLD, "does not list the new CA");
     }
-    /* What went is not known by its serial number: only that nothing is there beyond the target tells that it did. */
+    /* What went is not known by its serial number: that it went shows only in that nothing is there beyond the target.
+     */
     if (change->removed_len || change->before_unknown)
         add(out, lists_others(change, context) ? CR_SHOWN_NOTHING : CR_SHOWN_NEW, "");
 }
@@ -412,15 +413,15 @@ void cr_page_leaf_judge(const struct cr_trust_sighting *sighting, const struct c
     *out = (struct cr_shown_leaf){.shown = CR_SHOWN_NOTHING};
     if (!sighting || !verify->certs_port || !is_recent(sighting, since_ms, out) || !page_is_read(sighting, verify, out))
         return;
-    bool tells_old = is_telling(old_serial) && !cr_streq(old_serial, serial);
+    bool distinguishes_old = is_distinctive(old_serial) && !cr_streq(old_serial, serial);
     for (size_t i = 0; i < sighting->contexts_len; i++) {
         const struct cr_strvec *leaves = &sighting->contexts[i].leaves;
-        if (tells_old && lists(leaves, old_serial)) {
+        if (distinguishes_old && lists(leaves, old_serial)) {
             *out = (struct cr_shown_leaf){.shown = CR_SHOWN_OLD, .old_ms = sighting->at_ms};
             explain_page(verify, "still lists the old leaf", "", out);
             return;
         }
-        if (is_telling(serial) && lists(leaves, serial))
+        if (is_distinctive(serial) && lists(leaves, serial))
             out->shown = CR_SHOWN_NEW;
     }
 }

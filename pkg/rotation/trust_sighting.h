@@ -1,4 +1,4 @@
-/* What a look at a pod tells of the CAs that it verifies its peers against. Pure: facts in, one verdict out. */
+/* What a look at a pod shows of the CAs that it verifies its peers against. Pure: facts in, one verdict out. */
 #ifndef CR_ROTATION_TRUST_SIGHTING_H
 #define CR_ROTATION_TRUST_SIGHTING_H
 
@@ -65,30 +65,30 @@ struct cr_trust_question {
     unsigned roles; /* CR_ROLE_BIT of those of CLIENT_CA, SERVER_CA that the consumer plays with this Secret */
     const struct cr_trust_change *change;
     const struct cr_policy_verify *verify;
-    const bool *others;             /* parallel to verify->endpoints: it speaks for another Secret that has trust of its
-                                     * own; NULL: none does */
-    const struct cr_strvec *mounts; /* where the pods have this Secret: directories and files */
-    int64_t since_ms;               /* what was seen before says nothing */
-    const struct cr_trust_sighting *sighting; /* NULL: nobody looks */
+    const bool *others; /* parallel to verify->endpoints: whether it counts for another Secret that has trust of
+                         * its own; NULL: none does */
+    const struct cr_strvec *mounts;           /* where the pods have this Secret: directories and files */
+    int64_t since_ms;                         /* what was seen before says nothing */
+    const struct cr_trust_sighting *sighting; /* NULL: no probe looks */
 };
 
 /* CR_SHOWN_NEW: every role was seen to have all CAs that came and none that went. CR_SHOWN_OLD: one was positively seen
- * otherwise. CR_SHOWN_UNKNOWN: not looked at since, or not reached. CR_SHOWN_NOTHING: what was seen does not speak of
+ * otherwise. CR_SHOWN_UNKNOWN: not looked at since, or not reached. CR_SHOWN_NOTHING: what was seen shows nothing of
  * it, or cannot: judged by time.
  *
- * An endpoint tells how clients are verified, where it asks them for a certificate; the page tells of both directions.
+ * An endpoint that asks clients for a certificate shows how it verifies them; the page shows both directions.
  * - Names: a CA that came and is not announced is not trusted. One that is announced is, unless another CA of the
  * target or of before has, or may have, the same name: names are all that is announced. For CAs that went the other way
  *   round. Names of which none is of the target or of before are of another bundle.
  * - A canary is asked for one CA: accepted, that one is trusted, whatever the names say. Refused, it counts where names
  *   show that this bundle is meant.
  * - The page lists serial numbers. A context is of this Secret by its file; when it has none, by a CA that it shares
- *   with the target. Serial numbers of less than 64 bits tell no certificates apart (CA/Browser Forum, Baseline
+ *   with the target. Serial numbers of less than 64 bits do not distinguish certificates (CA/Browser Forum, Baseline
  *   Requirements, 7.1).
  * CAs that are expired when looked at need not be shown: software may leave them out. */
 void cr_trust_judge(const struct cr_trust_question *question, struct cr_shown_leaf *out);
 
-/* Whether a look could tell anything of these roles. */
+/* Whether a look could show anything of these roles. */
 bool cr_trust_can_be_seen(unsigned roles, const struct cr_policy_verify *verify);
 
 /* The same of a leaf that a pod presents as a client, which only the page shows. old_serial: of the settled leaf, "":

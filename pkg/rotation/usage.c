@@ -252,7 +252,7 @@ void cr_usage_secrets(const struct cr_json *pod_spec, struct cr_strvec *out)
 
 /* --- whole objects --- */
 
-/* A volume that no container mounts must be there when a pod starts, but nobody reads it. */
+/* A volume that no container mounts must be there when a pod starts, but is not read. */
 static void names_of_workload(const struct cr_json *workload, struct cr_strvec *out)
 {
     const struct cr_json *pod_spec = cr_json_at(workload, "spec", "template", "spec");

@@ -21,7 +21,7 @@ struct cr_usage {
     enum cr_usage_kind kind;
     /* Volume, Projected: keys[i] of the Secret is the file paths[i] (absolute). Without items in the volume keys is
      * empty and all keys stand in `directory` by their names. SubPath: `directory` is the mount path, a file or a
-     * directory; keys and paths as above, empty when the subPath cannot be told (subPathExpr) or names nothing in the
+     * directory; keys and paths as above, empty when the subPath is not known (subPathExpr) or names nothing in the
      * volume that is known. Env: paths[i] is the variable that holds keys[i]; envFrom: keys is empty (all of them),
      * `directory` the prefix. */
     char *directory;
@@ -54,8 +54,8 @@ void cr_usage_of_object(const char *kind, const struct cr_json *object, struct c
 /* Hosts of one object that are looked at: each is compared with each name of a leaf. */
 enum { CR_USAGE_HOSTS_MAX = 256 };
 /* Adds the hosts for which the leaf of this Secret is shown by an Ingress (spec.tls[].hosts) or a Gateway
- * (spec.listeners[].hostname), the first CR_USAGE_HOSTS_MAX of them. Of a listener with several certificateRefs none:
- * which of them is shown depends on what the others hold. Other kinds: none. */
+ * (spec.listeners[].hostname), the first CR_USAGE_HOSTS_MAX of them. A listener with several certificateRefs adds none:
+ * which certificate is shown depends on what the others hold. Other kinds: none. */
 void cr_usage_hosts(const char *kind, const struct cr_json *object, const char *secret, struct cr_strvec *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* The catalogue's facts in words: parts of the sentences that tell people why. */
+/* The catalogue's facts in words: parts of the sentences that explain decisions to people. */
 #include "rotation/catalogue_internal.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ const char *cr_role_words(enum cr_role role)
     return (size_t)role < CR_ROLE_COUNT ? words[role] : "";
 }
 
-/* snprintf whose result is meant to be cut. */
+/* snprintf with a result that is meant to be cut. */
 static void put(char *out, size_t size, const char *fmt, ...) CR_PRINTF(3, 4);
 static void put(char *out, size_t size, const char *fmt, ...)
 {
@@ -44,34 +44,34 @@ static void object_of(enum cr_role role, const char *parameter, char *out, size_
 }
 
 /* "reads its server leaf again on SIGHUP, which its reloader sends". */
-static void told_phrase(const struct cr_capability *capability, const char *object, enum cr_teller teller, char *out,
-                        size_t size)
+static void notified_phrase(const struct cr_capability *capability, const char *object, enum cr_notifier notifier,
+                            char *out, size_t size)
 {
     static const char *const nouns[CR_METHOD_COUNT] = {
         [CR_METHOD_HTTP] = "an HTTP request", [CR_METHOD_COMMAND] = "a command"};
     const char *noun = cr_or_empty(nouns[capability->method]);
     const char *what = capability->signal ? capability->signal : noun[0] ? "" : "a signal";
-    put(out, size, "reads %s again%s on %s%s%s", object, teller == CR_TELLER_RELOADER ? "" : " only", noun,
+    put(out, size, "reads %s again%s on %s%s%s", object, notifier == CR_NOTIFIER_RELOADER ? "" : " only", noun,
         noun[0] && what[0] ? ", " : "", what);
 }
 
-/* Who does what the program waits for. */
-static const char *teller_clause(enum cr_method method, enum cr_teller teller)
+/* Who notifies the program. */
+static const char *notifier_clause(enum cr_method method, enum cr_notifier notifier)
 {
     bool gives = method == CR_METHOD_COMMAND;
-    switch (teller) {
-    case CR_TELLER_NOBODY:
+    switch (notifier) {
+    case CR_NOTIFIER_NONE:
         return gives ? ", which nothing in the pod gives" : ", which nothing in the pod sends";
-    case CR_TELLER_RELOADER:
+    case CR_NOTIFIER_RELOADER:
         return gives ? ", which its reloader gives" : ", which its reloader sends";
-    case CR_TELLER_UNSAID:
+    case CR_NOTIFIER_UNNAMED:
         break;
     }
     return "";
 }
 
-static void method_phrase(const struct cr_capability *capability, const char *object, enum cr_teller teller, char *out,
-                          size_t size)
+static void method_phrase(const struct cr_capability *capability, const char *object, enum cr_notifier notifier,
+                          char *out, size_t size)
 {
     switch (capability->method) {
     case CR_METHOD_WATCH:
@@ -89,7 +89,7 @@ static void method_phrase(const struct cr_capability *capability, const char *ob
     case CR_METHOD_SIGNAL:
     case CR_METHOD_HTTP:
     case CR_METHOD_COMMAND:
-        told_phrase(capability, object, teller, out, size);
+        notified_phrase(capability, object, notifier, out, size);
         return;
     case CR_METHOD_RESTART:
         put(out, size, "reads %s once at start", object);
@@ -102,20 +102,20 @@ static void method_phrase(const struct cr_capability *capability, const char *ob
 }
 
 void cr_capability_phrase(const struct cr_capability *capability, enum cr_role role, const char *parameter,
-                          enum cr_teller teller, char *out, size_t size)
+                          enum cr_notifier notifier, char *out, size_t size)
 {
     char object[96];
     char phrase[192];
     object_of(role, parameter, object, sizeof object);
     bool doubtful = !capability->verified && capability->source && capability->method != CR_METHOD_UNKNOWN &&
                     capability->method != CR_METHOD_RESTART;
-    bool told = !doubtful && cr_method_is_told(capability->method);
+    bool notified = !doubtful && cr_method_is_notified(capability->method);
     if (doubtful)
         put(phrase, sizeof phrase, "is said to reload %s, but nobody has verified it", object);
     else if (capability->says)
         put(phrase, sizeof phrase, "%s", capability->says);
     else
-        method_phrase(capability, object, teller, phrase, sizeof phrase);
-    put(out, size, "%s%s%s", phrase, told ? teller_clause(capability->method, teller) : "",
+        method_phrase(capability, object, notifier, phrase, sizeof phrase);
+    put(out, size, "%s%s%s", phrase, notified ? notifier_clause(capability->method, notifier) : "",
         capability->assumed ? " (the strictest, as its image tells no known version)" : "");
 }

@@ -1,6 +1,6 @@
 /* What a restart through a workload's own update strategy may take away at once. PodDisruptionBudgets do not limit a
- * rolling update, only evictions (kubernetes.io/docs/concepts/workloads/pods/disruptions), so who wants to stay within
- * them must know that before. Pure: reads the workload as JSON.
+ * rolling update, only evictions (kubernetes.io/docs/concepts/workloads/pods/disruptions), so a caller that wants to
+ * stay within them must know the worst case before. Pure: reads the workload as JSON.
  *
  * Sources, as of Kubernetes 1.36: Deployment: ResolveFenceposts and MaxUnavailable in
  * pkg/controller/deployment/util/deployment_util.go; defaults in pkg/apis/apps/v1/defaults.go. StatefulSet:
@@ -8,7 +8,7 @@
  * (KEP-961, gate MaxUnavailableStatefulSet). DaemonSet: UnavailableCount and SurgeCount in
  * pkg/controller/daemon/util/daemonset_util.go. Argo Rollout: argoproj.github.io/argo-rollouts/features/restart.
  *
- * minReadySeconds plays no part: the strategies count available pods, budgets ready ones, and who is available is
+ * minReadySeconds plays no part: the strategies count available pods, budgets ready ones, and an available pod is
  * ready. */
 #ifndef CR_ROTATION_WORST_CASE_H
 #define CR_ROTATION_WORST_CASE_H
@@ -19,7 +19,7 @@ enum cr_worst_case_way {
     CR_WORST_ROLLS,   /* a changed pod template replaces the pods, whatever budgets say */
     CR_WORST_EVICTS,  /* Argo Rollout, spec.restartAt: its controller evicts pods, within budgets */
     CR_WORST_NOTHING, /* a changed pod template replaces no pod: OnDelete, a bare ReplicaSet, a partition above all */
-    CR_WORST_UNKNOWN, /* it cannot be told: every pod counts as taken away */
+    CR_WORST_UNKNOWN, /* it cannot be determined: every pod counts as taken away */
 };
 
 struct cr_worst_case {
@@ -31,8 +31,9 @@ struct cr_worst_case {
     char text[200];  /* the strategy in words; for Nothing and Unknown a sentence that says why */
 };
 
-/* kind: "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Rollout" (Argo's); of any other it is not known.
- * StatefulSet: its maxUnavailable is believed, although a cluster without that gate replaces one pod after another. */
+/* kind: "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Rollout" (Argo's); for any other the answer is
+ * Unknown. StatefulSet: its maxUnavailable is believed, although a cluster without that gate replaces one pod after
+ * another. */
 void cr_worst_case_of(const char *kind, const struct cr_json *workload, struct cr_worst_case *out);
 
 #endif

@@ -164,7 +164,7 @@ static void no_order_of_steps_restarts_without_end(void **state)
 }
 
 /* The domain's record came after the restart. */
-static void what_a_restart_was_for_may_be_told_later(void **state)
+static void what_a_restart_was_for_may_be_known_later(void **state)
 {
     (void)state;
     const struct cr_breaker rule = {.restarts = 3, .within_ms = 3600 * 1000};
@@ -190,7 +190,7 @@ int main(void)
         cmocka_unit_test(a_restart_is_counted_once_and_no_more_than_are_asked_for),
         cmocka_unit_test(the_restarts_of_one_rotation_count_once),
         cmocka_unit_test(no_order_of_steps_restarts_without_end),
-        cmocka_unit_test(what_a_restart_was_for_may_be_told_later),
+        cmocka_unit_test(what_a_restart_was_for_may_be_known_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static void test_a_setting_decides_when_the_template_shows_it(void **state)
         const char *rule;
         const char *setting;
         const char *container; /* what it has beside its name */
-        enum cr_method method; /* Watch: it holds; Restart: it does not, or cannot be told */
+        enum cr_method method; /* Watch: it holds; Restart: it does not, or is not known */
         bool assumed;
     } cases[] = {
         {"a variable with the value", "RELOAD=true", "env: [{name: RELOAD, value: 'true'}]", CR_METHOD_WATCH, false},

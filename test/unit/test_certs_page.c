@@ -66,7 +66,7 @@ static void a_page_without_certificates_is_one(void **state)
     }
 }
 
-/* What is half understood could speak for what it does not show. */
+/* A page that is half understood could be taken as proof of what it does not show. */
 static void what_is_no_such_page_is_refused_as_a_whole(void **state)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* What a plan tells of each PKI: which CAs everybody has, which anybody, which issue, which may go. */
+/* What a plan reports of each PKI: which CAs all components have, which any has, which issue, which may go. */
 #include "support/controlplanescene.h"
 
 struct authority_case {
@@ -114,10 +114,10 @@ static void read_roots(const char *text, struct scene_object roots[SCENE_OBJECTS
 static void check_one(const struct authority_case *c, const char *pki, const struct cr_control_plane_authority *is,
                       const char *want)
 {
-    char told[64];
-    say(is, told, sizeof told);
-    if (!cr_streq(told, want))
-        fail_msg("%s: %s is %s and not %s", c->rule, pki, told, want);
+    char got[64];
+    say(is, got, sizeof got);
+    if (!cr_streq(got, want))
+        fail_msg("%s: %s is %s and not %s", c->rule, pki, got, want);
 }
 
 static void check(const struct authority_case *c)

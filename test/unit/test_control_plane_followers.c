@@ -224,8 +224,8 @@ static void pods_have_a_new_root_ca_when_their_volumes_were_refreshed(void **sta
     cr_control_plane_plan_dispose(&s.settled);
 }
 
-/* Of pods that read it once nothing is known till they were restarted. */
-static void a_workload_that_has_not_begun_anew_trusts_nothing_for_sure(void **state)
+/* Nothing is known of pods that read it once until they were restarted. */
+static void a_workload_that_has_not_restarted_trusts_nothing_for_sure(void **state)
 {
     (void)state;
     static struct setting s;
@@ -251,7 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rule),
         cmocka_unit_test(pods_have_a_new_root_ca_when_their_volumes_were_refreshed),
-        cmocka_unit_test(a_workload_that_has_not_begun_anew_trusts_nothing_for_sure),
+        cmocka_unit_test(a_workload_that_has_not_restarted_trusts_nothing_for_sure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

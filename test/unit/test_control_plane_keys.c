@@ -1,4 +1,4 @@
-/* What a plan tells of the keys of service accounts. */
+/* What a plan reports of the keys of service accounts. */
 #include <ctype.h>
 
 #include "support/controlplanescene.h"
@@ -77,7 +77,7 @@ static void put_secrets(const char *keys, struct scene_object secrets[SCENE_OBJE
                                            .immutable = keys[i] == '!' || isupper((unsigned char)keys[i])};
 }
 
-static void tell(const struct cr_control_plane_keys *keys, char *out, size_t size)
+static void describe_keys(const struct cr_control_plane_keys *keys, char *out, size_t size)
 {
     const char *const lists[] = {keys->verifying, keys->known, keys->signing, keys->tokens, keys->removable};
     size_t len = 0;
@@ -104,7 +104,7 @@ static bool check(const struct keys_case *c)
     struct scene_object secrets[SCENE_OBJECTS] = {0};
     const struct cr_control_plane_policy policy = scene_policy();
     const struct cr_control_plane_status status = {0};
-    char told[80];
+    char got[80];
     char published[8];
     scene_cluster_init(&cluster);
     scene_edits(&cluster, c->edits);
@@ -116,13 +116,13 @@ static bool check(const struct keys_case *c)
     scene_world_make(&cluster, roots, secrets, &policy, &status, NULL, &w);
     CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
     cr_control_plane_plan(&w.world, &plan);
-    tell(&plan.status.service_accounts, told, sizeof told);
+    describe_keys(&plan.status.service_accounts, got, sizeof got);
     scene_letters(plan.signing_key, published, sizeof published);
     const char *reason = reason_of(&plan.status, "Converged");
-    bool good = cr_streq(told, c->status) && published[0] == c->signing_key;
+    bool good = cr_streq(got, c->status) && published[0] == c->signing_key;
     good = good && (!c->reason || cr_streq(reason, c->reason));
     if (!good)
-        print_error("%s: %s with '%s', %s, and not %s, %s\n", c->rule, told, published, reason, c->status,
+        print_error("%s: %s with '%s', %s, and not %s, %s\n", c->rule, got, published, reason, c->status,
                     cr_or_empty(c->reason));
     scene_world_cleanup(&w);
     return good;

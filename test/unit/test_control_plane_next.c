@@ -5,7 +5,7 @@ struct next_case {
     const char *rule;
     const char *edits;
     const char *words; /* see apply() */
-    const char *order; /* "etcd node-2"; "": nobody */
+    const char *order; /* "etcd node-2"; "": none */
     const char *says;  /* is in Blocked's message or next; NULL: Blocked is False */
 };
 
@@ -209,14 +209,14 @@ static const char *message_of(const struct cr_control_plane_status *status, cons
 static bool judge(const struct next_case *c, const struct cr_control_plane_plan *plan)
 {
     const char *blocked = message_of(&plan->status, "Blocked");
-    cr_autofree char *told =
+    cr_autofree char *got =
         plan->has_order ? cr_asprintf("%s %s", plan->order.component, plan->order.node) : cr_strdup("");
     cr_autofree char *said = cr_asprintf("%s | %s", cr_or_empty(blocked), plan->status.next);
-    bool same = cr_streq(told, c->order);
+    bool same = cr_streq(got, c->order);
     bool says = c->says ? strstr(said, c->says) != NULL : blocked == NULL;
     bool named = !plan->has_order || cr_streq(plan->status.restarting_token, plan->order.token);
     if (!same || !says || !named)
-        print_error("%s: '%s' and not '%s'; it says: %s\n", c->rule, told, c->order, said);
+        print_error("%s: '%s' and not '%s'; it says: %s\n", c->rule, got, c->order, said);
     return same && says && named;
 }
 

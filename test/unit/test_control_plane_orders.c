@@ -1,5 +1,5 @@
-/* The life of an order: what is out is not given to anybody else, what is over is cleared, what failed holds, and a
- * crash or a stale read between any two writes changes nothing. etcd of node-2 is to be restarted in each of them. */
+/* The life of an order: what is out is not given to another component, what is over is cleared, what failed holds, and
+ * a crash or a stale read between any two writes changes nothing. etcd of node-2 is to be restarted in each of them. */
 #include "support/controlplanescene.h"
 
 #define TOKEN "@" /* stands for the token that the plan gives it */
@@ -160,7 +160,7 @@ static bool is_true(const struct cr_control_plane_status *status, const char *ty
     return false;
 }
 
-static char *tell(const struct cr_control_plane_plan *plan)
+static char *describe(const struct cr_control_plane_plan *plan)
 {
     const struct cr_control_plane_status *status = &plan->status;
     cr_autofree char *act = plan->has_order ? cr_asprintf("order %s", plan->order.node)
@@ -182,10 +182,10 @@ static bool check(const struct order_case *c)
     apply_reports(&s, c->reports);
     CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
     make(&s, &plan);
-    cr_autofree char *told = tell(&plan);
-    bool good = cr_streq(told, c->plan) && (!plan.has_order || cr_streq(plan.order.token, s.token));
+    cr_autofree char *got = describe(&plan);
+    bool good = cr_streq(got, c->plan) && (!plan.has_order || cr_streq(plan.order.token, s.token));
     if (!good)
-        print_error("%s: '%s' and not '%s'; next: %s\n", c->rule, told, c->plan, cr_or_empty(plan.status.next));
+        print_error("%s: '%s' and not '%s'; next: %s\n", c->rule, got, c->plan, cr_or_empty(plan.status.next));
     cr_control_plane_status_dispose(&s.status);
     return good;
 }
@@ -264,7 +264,8 @@ static void it_is_not_restarted_twice_for_the_same_files(void **state)
     assert_true(is_true(&plan.status, "Blocked", NULL));
 }
 
-/* What is away for its restart is as it should be, and nobody is blocked by what is not known of it meanwhile. */
+/* A component that is away for its restart is as it should be, and what is not known of it meanwhile blocks no other.
+ */
 static void what_is_being_restarted_is_neither_degraded_nor_in_the_way(void **state)
 {
     (void)state;

@@ -1,11 +1,11 @@
-/* What nobody has told is the safe choice: reports with something missing, odd, or older than it seems. */
+/* What is not reported leads to the safe choice: reports with something missing, odd, or older than it seems. */
 #include "support/controlplanescene.h"
 
 struct unknown_case {
     const char *rule;
     const char *edits;
     const char *words;   /* see apply() */
-    const char *order;   /* "etcd node-2"; "": nobody */
+    const char *order;   /* "etcd node-2"; "": none */
     const char *says;    /* is in the message of Ready, Blocked or Degraded, or next; NULL: whatever */
     const char *cluster; /* trusted/removable, as letters; NULL: whatever */
     const char *etcd;    /* likewise */
@@ -99,8 +99,8 @@ static void hide_all_but_kubelets(struct setting *s)
             hide(s, n, scene_components[i]);
 }
 
-/* Nobody knows what the process has, and so not whether a restart is needed. */
-static void forget_untold(struct setting *s)
+/* What the process has is not known, and so not whether a restart is needed. */
+static void forget_unknown(struct setting *s)
 {
     for (size_t n = 0; n < SCENE_NODES; n++)
         for (size_t i = 0; i < s->w.reports[n].files_len; i++)
@@ -140,7 +140,7 @@ static bool apply_after(struct setting *s, const char *word, const char *argumen
     if (cr_streq(word, "kubelets"))
         hide_all_but_kubelets(s);
     else if (cr_streq(word, "untold"))
-        forget_untold(s);
+        forget_unknown(s);
     else if (cr_starts_with(word, "hidden:"))
         hide(s, n, argument + 1);
     else if (cr_starts_with(word, "labelled:"))
@@ -175,13 +175,13 @@ static const char *message_of(const struct cr_control_plane_status *status, cons
     return "";
 }
 
-static bool is_told(const struct cr_control_plane_authority *authority, const char *want, char *told, size_t size)
+static bool is_reported(const struct cr_control_plane_authority *authority, const char *want, char *got, size_t size)
 {
     char trusted[16], removable[16];
     scene_letters(authority->trusted, trusted, sizeof trusted);
     scene_letters(authority->removable, removable, sizeof removable);
-    snprintf(told, size, "%s/%s", trusted, removable);
-    return !want || cr_streq(told, want);
+    snprintf(got, size, "%s/%s", trusted, removable);
+    return !want || cr_streq(got, want);
 }
 
 static bool judge(const struct unknown_case *c, const struct cr_control_plane_plan *plan)
@@ -192,8 +192,8 @@ static bool judge(const struct unknown_case *c, const struct cr_control_plane_pl
         plan->has_order ? cr_asprintf("%s %s", plan->order.component, plan->order.node) : cr_strdup("");
     cr_autofree char *said = cr_asprintf("%s | %s | %s | %s", message_of(status, "Ready"),
                                          message_of(status, "Blocked"), message_of(status, "Degraded"), status->next);
-    bool good = is_told(&status->cluster, c->cluster, cluster, sizeof cluster);
-    good = is_told(&status->etcd, c->etcd, etcd, sizeof etcd) && good;
+    bool good = is_reported(&status->cluster, c->cluster, cluster, sizeof cluster);
+    good = is_reported(&status->etcd, c->etcd, etcd, sizeof etcd) && good;
     good = cr_streq(order, c->order) && (!c->says || strstr(said, c->says)) && good;
     if (!good)
         print_error("%s: '%s', the cluster's %s, etcd's %s; it says: %s\n", c->rule, order, cluster, etcd, said);
@@ -309,7 +309,7 @@ static void an_order_taken_back_is_remembered_whatever_the_clock(void **state)
     cr_control_plane_status_dispose(&s.status);
 }
 
-/* Nobody says what --root-ca-file has, and pods that read the root CA once are restarted for it all the same. */
+/* No report says what --root-ca-file has, and pods that read the root CA once are restarted for it all the same. */
 static void workloads_follow_a_managed_root_ca(void **state)
 {
     static struct setting s;

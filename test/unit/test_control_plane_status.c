@@ -89,10 +89,10 @@ static void fill(struct cr_control_plane_status *status)
     status->next = cr_strdup("kube-apiserver of node-2 is restarted next");
     char ready[] = "Watching";
     char reports[] = "5 of 5 nodes report";
-    char trap[] = "Trap";
+    char blocked_reason[] = "Trap";
     char signs[] = "a second certificate is in the file that signs";
     fill_condition(status, "Ready", ready, reports);
-    fill_condition(status, "Blocked", trap, signs);
+    fill_condition(status, "Blocked", blocked_reason, signs);
 }
 
 static char *encode_text(const struct cr_control_plane_status *status)
@@ -127,8 +127,8 @@ static void test_encode_of_decode_is_the_same_text(void **state)
     assert_string_equal(again.service_accounts.removable, "");
 }
 
-/* A merge patch that leaves a member out would leave the old value standing; and that there is nothing to remove is a
- * state that somebody may look for. */
+/* A merge patch that leaves a member out would leave the old value standing; and a user may wait for the state in which
+ * there is nothing to remove. */
 static void test_an_empty_status_has_every_member(void **state)
 {
     (void)state;
@@ -176,7 +176,7 @@ static void test_what_is_broken_reads_as_absent(void **state)
     assert_string_equal(text, expected);
 }
 
-/* One that is cut ends in a way that nobody waits for. */
+/* A text that is cut ends in a way that no user waits for. */
 static void test_texts_are_cut_to_the_schema(void **state)
 {
     (void)state;

@@ -128,7 +128,7 @@ static const struct decide_case {
     {"stock Rate Limit: the CA of its xDS client", NULL, {{0}}, 0, STOCK_RATELIMIT, REPLACED, 0, RESTART, T, 0, 0,
      "envoyproxy/ratelimit", "reads its server CA (CONFIG_GRPC_XDS_SERVER_TLS_CACERT) once at start"},
 
-    /* --- triggers, and what nobody verified --- */
+    /* --- triggers, and what is not verified --- */
     {"a signal without a sidecar is a restart", NULL, {{0}}, 0, NGINX, LEAF, 0, RESTART, L, 0, 0, "nginx",
      "nginx reads its server leaf again only on SIGHUP, which nothing in the pod sends, and the leaf was renewed: "
      "restart."},
@@ -494,7 +494,7 @@ static void test_nonsense_restarts_and_breaks_nothing(void **state)
 static const struct opaque_case {
     const char *rule;
     const char *pod;
-    const char *changed; /* keys, by spaces; "": cannot be told */
+    const char *changed; /* keys, by spaces; "": not known */
     unsigned changes;
     int override; /* method of reload.opaque; 0: none */
     int kind;
@@ -592,7 +592,7 @@ static void software_refuses_keys_in_the_roles_that_it_plays(void **state)
     static const struct {
         const char *rule, *pod, *key_type;
         unsigned roles;
-        const char *component; /* NULL: it takes such a leaf, or nobody knows */
+        const char *component; /* NULL: it takes such a leaf, or that is not known */
     } refusals[] = {
         {"Envoy verifies no Ed25519", ENVOY, "Ed25519", PEER, "envoyproxy/envoy"},
         {"but serves it", ENVOY, "Ed25519", OWN, NULL},

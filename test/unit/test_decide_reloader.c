@@ -27,7 +27,7 @@ enum {
     RESTART = CR_DECISION_RESTART,
 };
 enum { L = CR_CLASS_LEAF, T = CR_CLASS_TRUST, O = CR_CLASS_OPAQUE };
-enum { TOLD_MS = 30 * 1000 };
+enum { NOTIFIED_MS = 30 * 1000 };
 
 #define PORT          "ports: [{name: certroll-reload, containerPort: 9950}]"
 #define AT(path)      "volumeMounts: [{name: v, mountPath: " path "}]"
@@ -67,19 +67,19 @@ static const struct trigger_case {
     const char *reason; /* with a full stop at its end: all of it */
 } cases[] = {
     {"a signal that the reloader sends is no restart", NULL, {0}, POD(NGINX(AT("/certs")), RELOADER(AT("/certs"))), LEAF,
-     TRIGGER, 0, L, L, TOLD_MS, "nginx",
+     TRIGGER, 0, L, L, NOTIFIED_MS, "nginx",
      "nginx takes up on SIGHUP, which its reloader sends, what changed: its server leaf within 30s, its client leaf "
      "within 30s; no restart."},
     {"one role", NULL, {0},
      "containers: [{name: dns, image: 'coredns/coredns:1.14.7', args: [-conf, /etc/coredns/Corefile], "
-     AT("/certs") "}, " RELOADER(AT("/certs")) "]" VOLUMES, ADDED, TRIGGER, 0, T, T, TOLD_MS, "coredns", NULL},
+     AT("/certs") "}, " RELOADER(AT("/certs")) "]" VOLUMES, ADDED, TRIGGER, 0, T, T, NOTIFIED_MS, "coredns", NULL},
     {"a command that the reloader gives", NULL, {0}, POD(REDIS, RELOADER(AT("/certs"))), BOTH, TRIGGER, 0, L | T, L | T,
-     TOLD_MS, "redis",
+     NOTIFIED_MS, "redis",
      "Redis (redis) takes up when its reloader tells it what changed: its server leaf within 30s, its client leaf within "
      "30s, its client CA within 30s, its server CA within 30s; no restart."},
     {"a sidecar among the init containers", NULL, {0},
      "initContainers: [{name: reloader, image: r, restartPolicy: Always, " PORT ", " AT("/certs") "}]\ncontainers: ["
-     NGINX(AT("/certs")) "]" VOLUMES, LEAF, TRIGGER, 0, L, L, TOLD_MS, "nginx", "which its reloader sends"},
+     NGINX(AT("/certs")) "]" VOLUMES, LEAF, TRIGGER, 0, L, L, NOTIFIED_MS, "nginx", "which its reloader sends"},
     {"an init container that runs once is no sidecar", NULL, {0},
      "initContainers: [{name: reloader, image: r, " PORT "}]\ncontainers: [" NGINX(AT("/certs")) "]" VOLUMES, LEAF,
      RESTART, L, 0, 0, 0, "nginx",
@@ -100,7 +100,7 @@ static const struct trigger_case {
      "nginx reads its client CA again only on SIGHUP, and a CA was added: restart; its reloader does not mount the CAs "
      "of Secret tls."},
     {"it mounts the leaf alone: the CA", NULL, {0}, "containers: [" NGINX(AT("/certs")) ", "
-     RELOADER("volumeMounts: [{name: w, mountPath: /certs}]") "]" ITEMS(CRT), BOTH, RESTART, T, L, L, TOLD_MS, "nginx",
+     RELOADER("volumeMounts: [{name: w, mountPath: /certs}]") "]" ITEMS(CRT), BOTH, RESTART, T, L, L, NOTIFIED_MS, "nginx",
      "nginx reads its client CA again only on SIGHUP, and a CA was added: restart; its reloader does not mount the CAs "
      "of Secret tls; its server leaf and its client leaf would have been reloaded within 30s."},
     {"a certificate without its key is no leaf", NULL, {0}, "containers: [" NGINX(AT("/certs")) ", "
@@ -118,7 +118,7 @@ static const struct trigger_case {
      0, 0, 0, "nginx", "Container nginx mounts tls.crt of Secret tls by subPath"},
     {"what an init container has read stays old", NULL, {0},
      "initContainers: [{name: prepare, image: x, " AT("/certs") "}]\n" POD(NGINX(AT("/certs")), RELOADER(AT("/certs"))),
-     LEAF, RESTART, L, 0, 0, TOLD_MS, NULL, "Init container prepare reads Secret tls once"},
+     LEAF, RESTART, L, 0, 0, NOTIFIED_MS, NULL, "Init container prepare reads Secret tls once"},
 
     /* --- its own usage --- */
     {"of who reloads by itself it changes nothing", NULL, {0},
@@ -128,7 +128,7 @@ static const struct trigger_case {
     {"nor of unknown software", NULL, {0}, POD("{name: app, image: 'acme/app:1', " AT("/certs") "}", RELOADER(AT("/certs"))),
      LEAF, RESTART, L, 0, 0, 0, NULL, "It is not known how container app (image acme/app:1) takes up a new server leaf"},
     {"nor of who reads once", NULL, {CR_ROLE_SERVER_LEAF, CR_METHOD_RESTART, 0},
-     POD(NGINX(AT("/certs")), RELOADER(AT("/certs"))), LEAF, RESTART, L, 0, 0, TOLD_MS, "nginx",
+     POD(NGINX(AT("/certs")), RELOADER(AT("/certs"))), LEAF, RESTART, L, 0, 0, NOTIFIED_MS, "nginx",
      "nginx reads its server leaf once at start (so says the policy), and the leaf was renewed: restart; its client leaf "
      "would have been reloaded within 30s."},
     {"the certificate of its own page it watches", NULL, {0},
@@ -141,18 +141,18 @@ static const struct trigger_case {
     /* --- what only it mounts --- */
     {"what only it mounts is of who shares a volume with it", NULL, {0},
      "containers: [{name: mesh, image: 'acme/mesh:1'}, " HAPROXY ", " RELOADER(MAKES) "]" VOLUMES, LEAF, TRIGGER, 0, L, L,
-     TOLD_MS, "haproxy",
+     NOTIFIED_MS, "haproxy",
      "haproxy takes up on SIGUSR2, which its reloader sends, what changed: its server leaf within 30s, its client leaf "
      "within 30s; no restart."},
     {"without such a volume, of all others", NULL, {0},
      POD("{name: web, image: 'nginx:1.27.4', volumeMounts: [{name: conf, mountPath: /etc/x}]}",
          RELOADER("volumeMounts: [{name: v, mountPath: /certs}, {name: conf, mountPath: /etc/x}]")), LEAF, TRIGGER, 0, L, L,
-     TOLD_MS, "nginx", "which its reloader sends"},
+     NOTIFIED_MS, "nginx", "which its reloader sends"},
     {"who reads once is restarted for it", NULL, {0},
      POD("{name: app, image: 'acme/app:1', volumeMounts: [{name: run, mountPath: /run/tls}]}", RELOADER(MAKES)), LEAF,
      RESTART, L, 0, 0, 0, NULL, "It is not known how container app (image acme/app:1) takes up a new server leaf"},
     {"its own init container made it once, and the sidecar makes it again", NULL, {0},
-     PREPARE("certroll.dev/reloader:0.1.0", "--once") POD(HAPROXY, RELOADER(MAKES)), LEAF, TRIGGER, 0, L, L, TOLD_MS,
+     PREPARE("certroll.dev/reloader:0.1.0", "--once") POD(HAPROXY, RELOADER(MAKES)), LEAF, TRIGGER, 0, L, L, NOTIFIED_MS,
      "haproxy", "which its reloader sends"},
     {"another init container's work is not made again", NULL, {0},
      PREPARE("acme/prepare:1", "--once") POD(HAPROXY, RELOADER(MAKES)), LEAF, RESTART, L, 0, 0, 0, NULL,
@@ -170,7 +170,7 @@ static const struct trigger_case {
     /* --- the policy's word --- */
     {"a policy can say that a signal does", NULL, {CR_ROLE_SERVER_LEAF, CR_METHOD_SIGNAL, 0},
      POD("{name: app, image: 'acme/app:1', args: [x], volumeMounts: [{name: v, mountPath: /certs}]}",
-         RELOADER(AT("/certs"))), LEAF, RESTART, L, 0, 0, TOLD_MS, NULL,
+         RELOADER(AT("/certs"))), LEAF, RESTART, L, 0, 0, NOTIFIED_MS, NULL,
      "It is not known how container app (image acme/app:1) takes up a new client leaf, and the leaf was renewed: restart; "
      "spec.consumers[].reload.clientLeaf can tell; its server leaf would have been reloaded within 30s."},
     {"and how long it takes", NULL, {CR_ROLE_CLIENT_CA, CR_METHOD_COMMAND, 120 * 1000},
@@ -181,16 +181,16 @@ static const struct trigger_case {
      "gives (so says the policy): the new set of CAs is taken up within 2m, no restart."},
     {"the component that it names is not the reloader", "nginx", {0},
      POD("{name: c, image: 'envoyproxy/envoy:v1.40.0', " AT("/certs") "}", RELOADER(AT("/certs"))), LEAF, TRIGGER, 0, L, L,
-     TOLD_MS, "nginx", "which its reloader sends"},
+     NOTIFIED_MS, "nginx", "which its reloader sends"},
 
     /* --- several containers --- */
     {"one watches, one is told: Trigger", NULL, {0},
      "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', args: ['/sds/xds-certificate.json'], " AT("/certs") "}, " NGINX(AT("/certs"))
-     ", " RELOADER(AT("/certs")) "]" VOLUMES, LEAF, TRIGGER, 0, L, L, TOLD_MS, "nginx",
+     ", " RELOADER(AT("/certs")) "]" VOLUMES, LEAF, TRIGGER, 0, L, L, NOTIFIED_MS, "nginx",
      "The containers take up what changed, nginx when its reloader tells it, within 30s; no restart."},
     {"one is told, one reads once: Restart", NULL, {0},
      "containers: [{name: app, image: 'acme/app:1', " AT("/certs") "}, " NGINX(AT("/certs")) ", " RELOADER(AT("/certs"))
-     "]" VOLUMES, LEAF, RESTART, L, 0, 0, TOLD_MS, NULL, "It is not known how container app"},
+     "]" VOLUMES, LEAF, RESTART, L, 0, 0, NOTIFIED_MS, NULL, "It is not known how container app"},
     {"a Secret that nobody mounts", NULL, {0}, "containers: [" NGINX("args: [x]") ", " RELOADER("args: [x]") "]" VOLUMES,
      LEAF, NONE, 0, 0, 0, 0, NULL, "The pod template does not use Secret tls, which changed: nothing to do."},
 };

@@ -270,7 +270,7 @@ static void test_opaque_keys_that_changed(void **state)
         const char *rule;
         struct state before;
         struct state after;
-        bool told;
+        bool known;
         const char *names;
     } cases[] = {
         {"changed", {.opaque = "h", .entries = {"a=1", "b=1"}}, {.opaque = "i", .entries = {"a=1", "b=2"}}, true, "b"},
@@ -292,10 +292,10 @@ static void test_opaque_keys_that_changed(void **state)
         make(&cases[i].before, &before);
         make(&cases[i].after, &after);
         CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
-        bool told = cr_diff_opaque_keys(&before, &after, &names);
+        bool known = cr_diff_opaque_keys(&before, &after, &names);
         cr_autofree char *text = cr_strvec_join(&names, " ");
-        if (told != cases[i].told || strcmp(text, cases[i].names) != 0)
-            fail_msg("%s: %d, '%s'", cases[i].rule, told, text);
+        if (known != cases[i].known || strcmp(text, cases[i].names) != 0)
+            fail_msg("%s: %d, '%s'", cases[i].rule, known, text);
     }
 }
 
@@ -490,7 +490,7 @@ static void test_annotation_has_a_version_for_each_class(void **state)
     for (size_t i = 0; i < cr_array_len(cases); i++)
         if (cr_restart_annotation_is_between(value, cases[i].class, cases[i].after, cases[i].until) != cases[i].between)
             fail_msg("case %zu of %s", i, value);
-    /* What is no number, or longer than any, is not remembered; a class that is restarted for anew loses its old one.
+    /* What is no number, or longer than any, is not remembered; a class that is restarted for again loses its old one.
      */
     static const char *const not_versions[] = {NULL, "", "0", "12x", "-1", "123456789012345678901"};
     for (size_t i = 0; i < cr_array_len(not_versions); i++) {
@@ -525,7 +525,7 @@ static void test_annotation_is_for_one_workload(void **state)
     /* Written before it was said for whom. */
     assert_string_equal(cr_restart_annotation_read(annotations, "old", "uid-2"), plain);
     assert_null(cr_restart_annotation_read(annotations, "none", "uid-1"));
-    /* Taken further, it is told anew. */
+    /* Taken further, it is recorded again. */
     cr_autofree char *merged = cr_restart_annotation_merge(value, &m, CR_CLASS_LEAF, NULL);
     assert_null(strstr(merged, "workload="));
     assert_null(strstr(merged, ",at="));

@@ -1,4 +1,4 @@
-/* What belongs to a policy: the spec and the namespace as YAML, what is in force as a line of words. */
+/* What belongs to a policy: the spec and the namespace as YAML, the effective policy as a line of words. */
 #include "rotation/discover.h"
 
 #include <setjmp.h>
@@ -93,7 +93,7 @@ static struct cr_policy *policy_of(const char *spec)
 }
 
 /* "a b* | web deployment-web", * for a Secret that is leaving. Owned. */
-static char *in_force(const struct cr_policy *policy)
+static char *effective(const struct cr_policy *policy)
 {
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     for (size_t i = 0; i < policy->secrets_len; i++)
@@ -128,7 +128,7 @@ static void the_selector_and_the_templates_say_what_belongs_to_a_policy(void **s
     (void)state;
     static const struct {
         const char *spec;
-        const char *in_force;
+        const char *effective;
     } cases[] = {
         {"{secrets: [{name: a}]}", "a |"},
         {"{secrets: [{name: missing}], discover: {enabled: true}}", "missing |"},
@@ -157,8 +157,8 @@ static void the_selector_and_the_templates_say_what_belongs_to_a_policy(void **s
         CR_CLEANUP(cr_policy) struct cr_policy *policy = policy_of(cases[i].spec);
         CR_CLEANUP(cr_expansion) struct cr_expansion expansion = {0};
         cr_discover_expand(policy, &nothing, &fixture.view, &expansion);
-        cr_autofree char *text = in_force(&expansion.policy);
-        if (!cr_streq(text, cases[i].in_force))
+        cr_autofree char *text = effective(&expansion.policy);
+        if (!cr_streq(text, cases[i].effective))
             fail_msg("%s: '%s'", cases[i].spec, text);
         assert_int_equal(expansion.secrets_wanted, expansion.policy.secrets_len);
         assert_int_equal(expansion.consumers_wanted, expansion.policy.consumers_len);
@@ -216,7 +216,7 @@ static void a_selected_secret_leaves_when_nothing_is_left_to_do(void **state)
         const char *fixture;
         bool pending;
         const char *problem;
-        const char *in_force;
+        const char *effective;
     } cases[] = {
         {"relabelled, nothing pending", "{secretSelector: {matchLabels: {app: shop}}}",
          "{secrets: [{name: s, labels: {app: other}}]}", false, NULL, " |"},
@@ -254,8 +254,8 @@ static void a_selected_secret_leaves_when_nothing_is_left_to_do(void **state)
         CR_CLEANUP(cr_expansion) struct cr_expansion expansion = {0};
         assert_true(cr_discover_needed(policy, &status));
         cr_discover_expand(policy, &status, &fixture.view, &expansion);
-        cr_autofree char *text = in_force(&expansion.policy);
-        if (!cr_streq(text, cases[i].in_force))
+        cr_autofree char *text = effective(&expansion.policy);
+        if (!cr_streq(text, cases[i].effective))
             fail_msg("%s: '%s'", cases[i].rule, text);
         fixture_dispose(&fixture);
     }
@@ -266,7 +266,7 @@ static void a_selected_secret_leaves_when_nothing_is_left_to_do(void **state)
 static void a_bound_never_pushes_out_what_is_known_or_older(void **state)
 {
     (void)state;
-    enum { SECRETS = CR_POLICY_SECRETS_MAX + 10, USERS = CR_POLICY_IN_FORCE_MAX + 20 };
+    enum { SECRETS = CR_POLICY_SECRETS_MAX + 10, USERS = CR_POLICY_EFFECTIVE_MAX + 20 };
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     cr_buf_puts(&text, "secrets:\n");
     for (int i = 0; i < SECRETS; i++) /* the later in the alphabet, the older */
@@ -296,11 +296,11 @@ static void a_bound_never_pushes_out_what_is_known_or_older(void **state)
     assert_string_equal(made->secrets[2].name, "s012"); /* 63 places: the known one and the 62 oldest */
     assert_string_equal(made->secrets[CR_POLICY_SECRETS_MAX - 1].name, "s073");
     assert_int_equal(expansion.consumers_wanted, USERS);
-    assert_int_equal(made->consumers_len, CR_POLICY_IN_FORCE_MAX);
+    assert_int_equal(made->consumers_len, CR_POLICY_EFFECTIVE_MAX);
     assert_string_equal(made->consumers[0].name, "mine");
     assert_string_equal(made->consumers[1].name, "deployment-d000");
     assert_string_equal(made->consumers[2].name, "deployment-d021");
-    assert_string_equal(made->consumers[CR_POLICY_IN_FORCE_MAX - 1].name, "deployment-d530");
+    assert_string_equal(made->consumers[CR_POLICY_EFFECTIVE_MAX - 1].name, "deployment-d530");
     fixture_dispose(&fixture);
 }
 

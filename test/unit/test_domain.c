@@ -15,7 +15,7 @@
 
 #define HOUR INT64_C(3600000)
 
-/* A domain whose spec is the given JSON. Owned; NULL with err set when it is refused. */
+/* A domain with the given JSON as its spec. Owned; NULL with err set when it is refused. */
 static struct cr_domain *decode(bool cluster, const char *spec, struct cr_error *err)
 {
     cr_autofree char *text =
@@ -311,7 +311,7 @@ static void test_the_cluster_kind_says_where_everything_is(void **state)
     expect_refusals(true, cases, cr_array_len(cases));
 }
 
-static void test_what_looks_alike_is_told_apart(void **state)
+static void test_what_looks_alike_is_distinguished(void **state)
 {
     (void)state;
     static const struct {
@@ -391,7 +391,7 @@ static void test_an_object_without_identity_is_refused(void **state)
     }
 }
 
-static void test_the_title_tells_the_kinds_apart(void **state)
+static void test_the_title_distinguishes_the_kinds(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_domain) struct cr_domain *domain = decode_ok(false, "{" LEAF(MIRROR) "}");
@@ -413,10 +413,10 @@ int main(void)
         cmocka_unit_test(test_the_cluster_kind_reaches_other_namespaces_and_ca_bundles),
         cmocka_unit_test(test_errors_name_the_path_and_what_is_allowed),
         cmocka_unit_test(test_the_cluster_kind_says_where_everything_is),
-        cmocka_unit_test(test_what_looks_alike_is_told_apart),
+        cmocka_unit_test(test_what_looks_alike_is_distinguished),
         cmocka_unit_test(test_lists_are_capped),
         cmocka_unit_test(test_an_object_without_identity_is_refused),
-        cmocka_unit_test(test_the_title_tells_the_kinds_apart),
+        cmocka_unit_test(test_the_title_distinguishes_the_kinds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -386,7 +386,7 @@ static void what_was_trusted_before_a_secret_was_broken_is_trusted(void **state)
     expect_trusted(&c, &evidence);
 }
 
-static void who_was_restarted_since_the_write_is_told(void **state)
+static void who_was_restarted_since_the_write_is_reported(void **state)
 {
     (void)state;
     static const struct evidence_case c = {.published = "lab",
@@ -399,7 +399,7 @@ static void who_was_restarted_since_the_write_is_told(void **state)
         bool restarted;
     } restarts[] = {
         {5, true},
-        {12, true}, /* too near to be told from one after it */
+        {12, true}, /* too near to be distinguished from one after it */
         {15, false},
     };
     for (size_t i = 0; i < cr_array_len(restarts); i++) {
@@ -414,7 +414,7 @@ static void who_was_restarted_since_the_write_is_told(void **state)
     }
 }
 
-/* A leaf that nobody may have: the CA of what is served instead must not go. */
+/* A leaf that no consumer may have: the CA of what is served instead must not go. */
 static void a_pod_that_serves_another_certificate_has_no_new_leaf(void **state)
 {
     (void)state;
@@ -506,7 +506,7 @@ int main(void)
         cmocka_unit_test(what_policies_say),
         cmocka_unit_test(it_says_who_is_waited_for),
         cmocka_unit_test(what_was_trusted_before_a_secret_was_broken_is_trusted),
-        cmocka_unit_test(who_was_restarted_since_the_write_is_told),
+        cmocka_unit_test(who_was_restarted_since_the_write_is_reported),
         cmocka_unit_test(a_pod_that_serves_another_certificate_has_no_new_leaf),
         cmocka_unit_test(a_policy_that_misses_readers_proves_nothing),
         cmocka_unit_test(a_ca_bundle_is_taken_up_by_api_servers),

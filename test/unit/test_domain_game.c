@@ -117,7 +117,7 @@ static bool is_distrusted(const struct game *g, int ca)
 
 /* --- the pods --- */
 
-/* Everybody talks to everybody. */
+/* Every pod connects to every other. */
 static void shake_hands(struct game *g)
 {
     for (int a = 0; a < LEAVES * PODS; a++) {
@@ -226,7 +226,7 @@ static void settle(struct game *g, struct object *object)
 static void run_policy(struct game *g, struct object *object)
 {
     CR_CLEANUP(cr_material) struct cr_material now = {0};
-    /* Who reads once is seen from the start: what it had before a first sight, time does not tell. */
+    /* A consumer that reads once is seen from the start: time does not show what it had before a first sight. */
     bool lags = one_in(3) && (object->seen.has_settled || !object->slow);
     if (g->is_stale && object->seen.name && one_in(2))
         cr_policy_status_copy(&object->cached, &(struct cr_policy_status){.secrets = &object->seen, .secrets_len = 1});
@@ -656,7 +656,7 @@ static void change_ca(struct game *g)
         change_sources(g, new_ca(g), false);
 }
 
-/* Any CA but a source's newest, which nobody would replace. */
+/* Any CA but a source's newest, which nothing would replace. */
 static void distrust(struct game *g)
 {
     int most = g->issue ? g->cas : g->cas - 1;
@@ -667,7 +667,7 @@ static void distrust(struct game *g)
     cr_strvec_add_unique(&g->domain.distrust, fingerprint);
 }
 
-/* By a person; pods keep what they have read. Of a leaf nobody could make another that all of them trust. */
+/* Deleted by a person; pods keep what they have read. Nothing could make another leaf that all of them trust. */
 static void take_away(struct object *object)
 {
     object->there = false;
@@ -713,7 +713,8 @@ static void stir(struct game *g)
         object->suspended = !object->suspended;
         break;
     case 8:
-        if (!object->slow && !object->suspended) /* time tells nothing of who takes longer than a kubelet */
+        if (!object->slow &&
+            !object->suspended) /* time proves nothing of a consumer that takes longer than a kubelet */
             forget_policy(object);
         break;
     case 11: /* back to the CA before */
@@ -832,7 +833,7 @@ static void expect_end(const struct game *g, uint64_t game)
     }
 }
 
-/* Those that were ever there, at least; of the others nobody claims anything. */
+/* Those that were ever there, at least; nothing is claimed of the others. */
 static void expect_no_distrusted(const struct game *g, uint64_t game)
 {
     for (size_t i = 0; i < g->recorded.distrusted_len; i++)

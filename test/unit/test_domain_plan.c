@@ -186,9 +186,9 @@ static void check(const struct plan_case *c)
     CR_CLEANUP(scene) struct scene *s = scene_new(c);
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
     cr_domain_plan_make(&s->world, &plan);
-    cr_autofree char *told = tell(s, &plan);
-    if (!cr_streq(told, c->plan) || plan.status.stage != c->stage)
-        fail_msg("%s: '%s' in %s, and not '%s' in %s", c->rule, told, cr_stage_name(plan.status.stage), c->plan,
+    cr_autofree char *got = describe(s, &plan);
+    if (!cr_streq(got, c->plan) || plan.status.stage != c->stage)
+        fail_msg("%s: '%s' in %s, and not '%s' in %s", c->rule, got, cr_stage_name(plan.status.stage), c->plan,
                  cr_stage_name(c->stage));
 }
 

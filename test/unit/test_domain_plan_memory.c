@@ -173,9 +173,9 @@ static void what_is_put_back_stays_until_its_source_or_a_person_changes(void **s
     assert_int_equal(plan.writes[0].leaf, CR_LEAF_ACT_MIRROR);
 }
 
-/* --- a CA that nobody shall trust --- */
+/* --- a CA that no reader may trust --- */
 
-/* It is True when nobody has the CA any more, and not before. */
+/* It is True when no object has the CA any more, and not before. */
 static void distrusted_is_true_only_when_no_consumer_trusts_it(void **state)
 {
     (void)state;
@@ -217,7 +217,7 @@ static void distrusted_is_true_only_when_no_consumer_trusts_it(void **state)
     s->evidence[1].trust = CR_ARRIVAL_VERIFIED;
     go_on(s, 1000, &plan);
     assert_string_equal(condition(&plan.status, "Distrusted")->reason, "Gone");
-    /* Somebody puts it back: it goes again, and is not called gone meanwhile. */
+    /* A person puts it back: it goes again, and is not called gone meanwhile. */
     s->bundles[0][1] = true;
     go_on(s, 1000, &plan);
     assert_true(plan.record_first);
@@ -445,7 +445,7 @@ static void another_writer_is_counted_by_the_day_until_the_spec_is_edited(void *
     assert_int_equal(s->status.objects[0].overwritten, 0);
 }
 
-static void what_is_refused_is_told_once_and_names_the_object(void **state)
+static void what_is_refused_is_reported_once_and_names_the_object(void **state)
 {
     (void)state;
     static const struct plan_case c = {
@@ -561,7 +561,7 @@ static void a_ca_that_stays_for_a_leaf_names_it(void **state)
 static void a_leaf_whose_root_is_not_at_hand_replaces_none_that_has_its_root(void **state)
 {
     (void)state;
-    static const bool nobody_issued[4] = {false};
+    static const bool none_issued[4] = {false};
     static const struct {
         const char *rule;
         bool old_is_root, new_is_root, refused;
@@ -575,7 +575,7 @@ static void a_leaf_whose_root_is_not_at_hand_replaces_none_that_has_its_root(voi
         static const struct plan_case c = {.cas = "ab", .objects = {{"ba", "1a", "*", "2b"}}};
         CR_CLEANUP(scene) struct scene *s = scene_new(&c);
         CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
-        s->world.issued = nobody_issued;
+        s->world.issued = none_issued;
         for (size_t ca = 0; ca < s->world.cas_len; ca++)
             s->cas[ca].root = s->letters[ca] == 'a' ? rows[i].old_is_root : rows[i].new_is_root;
         cr_domain_status_forget_cas(&s->status); /* as before the source changed */
@@ -590,7 +590,7 @@ static void a_leaf_whose_root_is_not_at_hand_replaces_none_that_has_its_root(voi
     }
 }
 
-static void a_ca_whose_issuer_is_at_hand_is_warned_of_by_nobody(void **state)
+static void a_ca_with_its_issuer_at_hand_causes_no_warning(void **state)
 {
     (void)state;
     static const bool by_the_second[4] = {false, true, false, false};
@@ -605,7 +605,7 @@ static void a_ca_whose_issuer_is_at_hand_is_warned_of_by_nobody(void **state)
 }
 
 /* Each wants to give o1 another bundle; what was found when that was tried stands in the way. */
-static void a_bundle_that_would_cut_somebody_off_stays_and_is_said(void **state)
+static void a_bundle_that_would_cut_off_a_reader_stays_and_is_said(void **state)
 {
     (void)state;
     static const struct {
@@ -641,9 +641,9 @@ static void a_bundle_that_would_cut_somebody_off_stays_and_is_said(void **state)
         s->objects[1].kept = rows[i].kept;
         s->objects[1].kept_text = "OpenSSL would not verify the leaf of Secret ns/o0 any more";
         go_on(s, 0, &plan);
-        cr_autofree char *told = tell(s, &plan);
-        if (!cr_streq(told, rows[i].plan))
-            fail_msg("%s: %s", rows[i].rule, told);
+        cr_autofree char *got = describe(s, &plan);
+        if (!cr_streq(got, rows[i].plan))
+            fail_msg("%s: %s", rows[i].rule, got);
         assert_int_equal(plan.status.objects[1].problem, rows[i].kept);
         assert_false(condition(&plan.status, "Converged")->status);
         assert_string_equal(condition(&plan.status, "Degraded")->reason, cr_trust_reason_name(rows[i].kept));
@@ -668,7 +668,7 @@ static void what_was_taken_from_us_has_readers(void **state)
     }
 }
 
-static void what_was_deleted_has_readers_and_is_made_anew_first(void **state)
+static void what_was_deleted_has_readers_and_is_recreated_first(void **state)
 {
     (void)state;
     static const struct plan_case c = {
@@ -681,8 +681,8 @@ static void what_was_deleted_has_readers_and_is_made_anew_first(void **state)
     go_on(s, 1000, &plan);
     assert_true(plan.record_first);
     go_on(s, 1000, &plan);
-    cr_autofree char *told = tell(s, &plan);
-    assert_string_equal(told, "1:ba");
+    cr_autofree char *got = describe(s, &plan);
+    assert_string_equal(got, "1:ba");
     assert_non_null(strstr(plan.status.objects[0].waits_for, "ConfigMap ns/o1, which has been deleted"));
     /* Killed before that was on record: that it is the same as before does not make it as old. */
     s->objects[1].found = true;
@@ -710,17 +710,17 @@ static void a_new_leaf_waits_for_a_deleted_target_that_may_not_be_written(void *
     memset(s->bundles[1], 0, sizeof s->bundles[1]);
     go_on(s, 1000, &plan);
     go_on(s, 1000, &plan);
-    cr_autofree char *told = tell(s, &plan);
-    assert_string_equal(told, "");
+    cr_autofree char *got = describe(s, &plan);
+    assert_string_equal(got, "");
     assert_non_null(strstr(plan.status.objects[0].waits_for, "ConfigMap ns/o1, which has been deleted"));
     assert_true(condition(&plan.status, "RetirementPending")->status);
     s->objects[1].refused = CR_TRUST_FINE;
     go_on(s, 1000, &plan);
-    cr_autofree char *allowed = tell(s, &plan);
+    cr_autofree char *allowed = describe(s, &plan);
     assert_string_equal(allowed, "1:b");
 }
 
-static void nobody_waits_for_what_was_deleted_without_consent(void **state)
+static void no_wait_for_what_was_deleted_without_consent(void **state)
 {
     (void)state;
     static const struct plan_case c = {
@@ -732,8 +732,8 @@ static void nobody_waits_for_what_was_deleted_without_consent(void **state)
     s->objects[1].refused = CR_TRUST_NO_CONSENT;
     memset(s->bundles[1], 0, sizeof s->bundles[1]);
     go_on(s, 1000, &plan);
-    cr_autofree char *told = tell(s, &plan);
-    assert_string_equal(told, "0:ba=I:bs");
+    cr_autofree char *got = describe(s, &plan);
+    assert_string_equal(got, "0:ba=I:bs");
 }
 
 static void what_cannot_be_read_stops_all(void **state)
@@ -805,7 +805,7 @@ static void a_leaf_that_ends_with_its_ca_is_not_issued_again_and_again(void **st
     assert_true(plan.requeue_after_ms == 0 || plan.requeue_after_ms > HOUR);
 }
 
-/* What is not on record may be somebody else's, and nothing of it is written on. */
+/* What is not on record may be another program's, and nothing of it is written on. */
 static void the_cas_that_leaves_need_are_on_record_however_many_others_there_are(void **state)
 {
     (void)state;
@@ -832,7 +832,7 @@ int main(void)
         cmocka_unit_test(history_has_how_long_each_stage_took),
         cmocka_unit_test(a_rotation_that_leaves_an_object_as_it_is_is_not_called_converged),
         cmocka_unit_test(what_is_put_back_stays_until_its_source_or_a_person_changes),
-        cmocka_unit_test(what_is_refused_is_told_once_and_names_the_object),
+        cmocka_unit_test(what_is_refused_is_reported_once_and_names_the_object),
         cmocka_unit_test(distrusted_is_true_only_when_no_consumer_trusts_it),
         cmocka_unit_test(a_bundle_that_is_put_right_is_no_rotation_of_the_ca),
         cmocka_unit_test(the_first_publication_is_one_of_the_ca),
@@ -846,12 +846,12 @@ int main(void)
         cmocka_unit_test(what_is_not_written_as_it_should_be_has_not_converged),
         cmocka_unit_test(a_ca_that_stays_for_a_leaf_names_it),
         cmocka_unit_test(a_leaf_whose_root_is_not_at_hand_replaces_none_that_has_its_root),
-        cmocka_unit_test(a_ca_whose_issuer_is_at_hand_is_warned_of_by_nobody),
-        cmocka_unit_test(a_bundle_that_would_cut_somebody_off_stays_and_is_said),
+        cmocka_unit_test(a_ca_with_its_issuer_at_hand_causes_no_warning),
+        cmocka_unit_test(a_bundle_that_would_cut_off_a_reader_stays_and_is_said),
         cmocka_unit_test(what_was_taken_from_us_has_readers),
-        cmocka_unit_test(what_was_deleted_has_readers_and_is_made_anew_first),
+        cmocka_unit_test(what_was_deleted_has_readers_and_is_recreated_first),
         cmocka_unit_test(a_new_leaf_waits_for_a_deleted_target_that_may_not_be_written),
-        cmocka_unit_test(nobody_waits_for_what_was_deleted_without_consent),
+        cmocka_unit_test(no_wait_for_what_was_deleted_without_consent),
         cmocka_unit_test(what_cannot_be_read_stops_all),
         cmocka_unit_test(when_a_certificate_is_renewed),
         cmocka_unit_test(a_leaf_that_ends_with_its_ca_is_not_issued_again_and_again),

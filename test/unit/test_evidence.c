@@ -245,13 +245,13 @@ static void test_what_is_seen_of_trust(void **state)
 }
 
 /* clang-format off */
-static const struct told_case {
+static const struct notified_case {
     const char *rule;
     enum cr_shown leaf, trust;
     bool alone;
     int64_t now;
     enum cr_evidence evidence;
-} told_cases[] = {
+} notified_cases[] = {
     {"a leaf that was passed on", CR_SHOWN_DELIVERED, CR_SHOWN_NOTHING, false, LATER, CR_EVIDENCE_INFERRED},
     {"CAs that were passed on", CR_SHOWN_NOTHING, CR_SHOWN_DELIVERED, true, LATER, CR_EVIDENCE_INFERRED},
     {"CAs that were not, however late", CR_SHOWN_NOTHING, CR_SHOWN_UNKNOWN, true, SETTLED, CR_EVIDENCE_UNKNOWN},
@@ -266,13 +266,13 @@ static const struct told_case {
 static void test_what_a_reloader_passes_on(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < cr_array_len(told_cases); i++) {
-        const struct told_case *c = &told_cases[i];
+    for (size_t i = 0; i < cr_array_len(notified_cases); i++) {
+        const struct notified_case *c = &notified_cases[i];
         struct cr_shown_leaf leaf = {.shown = c->leaf, .why = "leaf"}, trust = {.shown = c->trust, .why = "trust"};
         struct cr_evidence_input input = {.shown = &leaf,
                                           .trust = &trust,
                                           .trust_alone = c->alone,
-                                          .trust_told = true,
+                                          .trust_notified = true,
                                           .pod_started_ms = BEFORE,
                                           .since_ms = SINCE,
                                           .now_ms = c->now,

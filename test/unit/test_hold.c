@@ -53,7 +53,7 @@ static void what_is_no_name_leaves_the_value_alone(void **state)
     assert_string_equal(cr_hold_name((enum cr_hold) - 1), "");
 }
 
-static void what_is_open_is_for_nobody_to_do(void **state)
+static void what_is_open_needs_no_person(void **state)
 {
     (void)state;
     assert_false(cr_hold_needs_a_person(CR_HOLD_NONE));
@@ -105,7 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_has_a_name_of_its_own_which_is_read_back),
         cmocka_unit_test(what_is_no_name_leaves_the_value_alone),
-        cmocka_unit_test(what_is_open_is_for_nobody_to_do),
+        cmocka_unit_test(what_is_open_needs_no_person),
         cmocka_unit_test(the_pages_have_all_of_them),
         cmocka_unit_test(a_gate_is_copied_replaced_and_handed_on),
     };

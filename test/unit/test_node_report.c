@@ -307,7 +307,7 @@ static void test_what_is_too_much_is_cut_and_said(void **state)
     assert_string_equal(cr_json_string(last), "report: the node has more files than a report can list");
 }
 
-/* Of a key that is not in the list it must not be said that no token is signed by it. */
+/* The report must not say that no token is signed by a key that is not in the list. */
 static void test_more_keys_of_tokens_than_fit_are_not_known(void **state)
 {
     (void)state;

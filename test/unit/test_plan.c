@@ -263,8 +263,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A cluster that has been seen, its pods as well, and is at rest, some time later. */
-static struct cluster *at_rest(void **state)
+/* A cluster that has been seen, its pods as well, and is idle, some time later. */
+static struct cluster *start_idle(void **state)
 {
     struct cluster *c = *state;
     recorded_plan(c);
@@ -333,7 +333,7 @@ static void first_sight_is_recorded_and_nothing_is_done(void **state)
 
 static void the_same_material_again_writes_nothing(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     c->secrets[0].resource_version = "another";
     const struct cr_plan *p = plan(c);
     assert_false(p->record_first);
@@ -344,7 +344,7 @@ static void the_same_material_again_writes_nothing(void **state)
 
 static void a_change_is_recorded_before_anything_is_done(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 1, "rl-leaf-2", "ca-2");
     const struct cr_plan *p = plan(c);
     assert_true(p->record_first);
@@ -360,7 +360,7 @@ static void a_change_is_recorded_before_anything_is_done(void **state)
 
 static void a_renewed_leaf_nudges_and_probes_but_restarts_nothing(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     const struct cr_plan *p = recorded_plan(c);
     assert_int_equal(p->restarts_len, 0);
@@ -394,7 +394,7 @@ static void a_renewed_leaf_nudges_and_probes_but_restarts_nothing(void **state)
 
 static void a_pod_is_nudged_again_only_after_a_pause(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     recorded_plan(c);
     for (int i = 0; i < PODS; i++) {
@@ -413,7 +413,7 @@ static void a_pod_is_nudged_again_only_after_a_pause(void **state)
 /* Else the kubelet might read what another program has put there, a moment before the domain puts it right. */
 static void pods_are_nudged_once_their_trust_domain_has_the_version_on_record(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     c->secrets[0].step.awaits_record = true;
     assert_int_equal(recorded_plan(c)->nudges_len, 0);
@@ -428,7 +428,7 @@ static void pods_are_nudged_once_their_trust_domain_has_the_version_on_record(vo
 
 static void an_old_leaf_past_the_deadline_falls_back_to_one_restart(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     recorded_plan(c);
     c->now_ms += 90 * 1000;
@@ -454,7 +454,7 @@ static void an_old_leaf_past_the_deadline_falls_back_to_one_restart(void **state
 
 static void what_cannot_be_seen_never_causes_a_restart(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     recorded_plan(c);
     c->now_ms += 3600 * 1000;
@@ -490,7 +490,7 @@ static void see_both(struct cluster *c, const char *first, const char *second)
 
 static void all_endpoints_of_a_secret_must_show_the_new_leaf(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     ask_two(c, NULL);
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     assert_int_equal(recorded_plan(c)->probes_len, PODS); /* once per pod, whatever it is asked */
@@ -506,7 +506,7 @@ static void all_endpoints_of_a_secret_must_show_the_new_leaf(void **state)
 
 static void an_endpoint_of_another_secret_holds_up_nothing(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     ask_two(c, "rate-limit");
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     recorded_plan(c);
@@ -520,7 +520,7 @@ static void an_endpoint_of_another_secret_holds_up_nothing(void **state)
 /* Also a leaf of it that was overtaken before everybody had it. */
 static void any_leaf_of_another_secret_is_that_ones(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     ask_two(c, NULL);
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     set_material(c, 1, "rl-leaf-2", "ca-1");
@@ -536,7 +536,7 @@ static void any_leaf_of_another_secret_is_that_ones(void **state)
 /* One endpoint that was seen to show the old leaf is enough for the fall-back, one that cannot be reached is not. */
 static void one_old_endpoint_past_the_deadline_falls_back(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     ask_two(c, NULL);
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     recorded_plan(c);
@@ -550,9 +550,9 @@ static void one_old_endpoint_past_the_deadline_falls_back(void **state)
     assert_int_equal(plan(c)->restarts_len, 1);
 }
 
-static void a_refused_client_is_told_and_never_a_reason_to_restart(void **state)
+static void a_refused_client_is_reported_and_never_a_reason_to_restart(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     recorded_plan(c);
     c->now_ms += 3600 * 1000;
@@ -588,7 +588,7 @@ static void what_costs_much_is_asked_less_often(void **state)
         {"with a client certificate", CR_VERIFY_TLS, true, PODS, 1000},
         {"500 pods, at 250 a second", CR_VERIFY_TLS, false, 500, 2000},
     };
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     recorded_plan(c);
     int64_t start_ms = c->now_ms;
@@ -618,7 +618,7 @@ static void what_costs_much_is_asked_less_often(void **state)
 
 static void a_changed_ca_restarts_what_reads_it_once(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 0, "envoy-leaf-2", "ca-2");
     set_material(c, 1, "rl-leaf-2", "ca-2");
     const struct cr_plan *p = recorded_plan(c);
@@ -638,7 +638,7 @@ static void a_changed_ca_restarts_what_reads_it_once(void **state)
 
 static void a_restart_is_asked_for_once(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 1, "rl-leaf-2", "ca-2");
     recorded_plan(c);
     apply_restart(c, &c->plan.restarts[0]);
@@ -652,7 +652,7 @@ static void a_restart_is_asked_for_once(void **state)
 
 static void a_finished_rollout_with_the_new_leaf_converges(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 1, "rl-leaf-2", "ca-2");
     recorded_plan(c);
     apply_restart(c, &c->plan.restarts[0]);
@@ -672,7 +672,7 @@ static void a_finished_rollout_with_the_new_leaf_converges(void **state)
 /* It has the old CAs until it has ended, and with them refuses what comes next. */
 static void trust_has_not_arrived_while_a_pod_that_was_replaced_runs(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 1, "rl-leaf-2", "ca-2");
     recorded_plan(c);
     apply_restart(c, &c->plan.restarts[0]);
@@ -694,7 +694,7 @@ static void trust_has_not_arrived_while_a_pod_that_was_replaced_runs(void **stat
 
 static void an_old_pod_that_serves_the_new_leaf_is_not_done(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 1, "rl-leaf-2", "ca-2");
     recorded_plan(c);
     see_all(c, 1, "rl-leaf-2");
@@ -705,7 +705,7 @@ static void an_old_pod_that_serves_the_new_leaf_is_not_done(void **state)
 
 static void a_new_pod_with_the_old_leaf_is_evicted_one_at_a_time(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 1, "rl-leaf-2", "ca-2");
     recorded_plan(c);
     apply_restart(c, &c->plan.restarts[0]);
@@ -733,7 +733,7 @@ static void a_new_pod_with_the_old_leaf_is_evicted_one_at_a_time(void **state)
 
 static void a_lost_status_does_not_lose_a_change_since_the_last_restart(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 1, "rl-leaf-2", "ca-2");
     recorded_plan(c);
     apply_restart(c, &c->plan.restarts[0]);
@@ -748,7 +748,7 @@ static void a_lost_status_does_not_lose_a_change_since_the_last_restart(void **s
 
 static void a_superseded_change_restarts_for_the_newest_only(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 1, "rl-leaf-2", "ca-2");
     recorded_plan(c);
     write_status(c);
@@ -768,7 +768,7 @@ static void a_superseded_change_restarts_for_the_newest_only(void **state)
 
 static void suspended_does_nothing_and_says_so(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     c->policy->suspend = true;
     set_material(c, 0, "envoy-leaf-2", "ca-2");
     set_material(c, 1, "rl-leaf-2", "ca-2");
@@ -818,7 +818,7 @@ static void switched_off_at_any_point_it_stands_still_and_then_goes_on(void **st
     for (size_t i = 0; i < 2 * cr_array_len(cases); i++) {
         void *fresh = NULL;
         setup(&fresh);
-        struct cluster *c = at_rest(&fresh);
+        struct cluster *c = start_idle(&fresh);
         for (int pod = 0; pod < PODS; pod++)
             put_on_node(c, 1, pod, "10.1.0.1");
         size_t k = i / 2;
@@ -846,7 +846,7 @@ static void switched_off_at_any_point_it_stands_still_and_then_goes_on(void **st
 
 static void plan_mode_reports_the_decision_and_touches_nothing(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     c->policy->mode = CR_MODE_PLAN;
     set_material(c, 1, "rl-leaf-2", "ca-2");
     assert_no_acts(recorded_plan(c));
@@ -856,7 +856,7 @@ static void plan_mode_reports_the_decision_and_touches_nothing(void **state)
 
 static void plan_mode_says_each_restart_once(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     c->policy->mode = CR_MODE_PLAN;
     set_material(c, 1, "rl-leaf-2", "ca-2");
     assert_true(plan(c)->record_first);
@@ -879,7 +879,7 @@ static void plan_mode_says_each_restart_once(void **state)
 
 static void method_never_blocks_the_restart(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     c->policy->restart.method = CR_RESTART_NEVER;
     set_material(c, 1, "rl-leaf-2", "ca-2");
     assert_int_equal(recorded_plan(c)->restarts_len, 0);
@@ -888,7 +888,7 @@ static void method_never_blocks_the_restart(void **state)
 
 static void changes_within_the_coalescing_time_wait(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     c->policy->restart.coalesce_ms = 10 * 1000;
     set_material(c, 1, "rl-leaf-2", "ca-2");
     assert_int_equal(recorded_plan(c)->restarts_len, 0);
@@ -902,7 +902,7 @@ static void changes_within_the_coalescing_time_wait(void **state)
 /* Rate Limit, which reloads its leaf and reads its CA once, on two nodes, and both changed. */
 static struct cluster *changed_on_two_nodes(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     put_on_node(c, 1, 0, "10.1.0.1");
     put_on_node(c, 1, 1, "10.1.0.2");
     set_material(c, 1, "rl-leaf-2", "ca-2");
@@ -931,7 +931,7 @@ static void a_restart_waits_until_old_pods_show_that_their_kubelets_are_fresh(vo
 }
 
 /* Until it had reloaded, the wait would be over, or nearly. */
-static void who_takes_long_to_reload_tells_nothing(void **state)
+static void a_slow_reload_proves_nothing(void **state)
 {
     struct cluster *c = changed_on_two_nodes(state);
     c->policy->consumers[1].reload[CR_ROLE_SERVER_LEAF] =
@@ -939,7 +939,7 @@ static void who_takes_long_to_reload_tells_nothing(void **state)
     assert_int_equal(recorded_plan(c)->restarts_len, 1);
 }
 
-static void one_pod_speaks_for_all_of_its_node(void **state)
+static void one_pod_counts_for_all_of_its_node(void **state)
 {
     struct cluster *c = changed_on_two_nodes(state);
     put_on_node(c, 1, 1, "10.1.0.1");
@@ -976,7 +976,7 @@ static void a_stale_kubelet_is_nudged_again_and_waited_for_so_long_only(void **s
 }
 
 /* Nothing can be had from it: the restart goes its way. */
-static void nobody_waits_for_what_no_pod_can_show(void **state)
+static void no_wait_for_what_no_pod_can_show(void **state)
 {
     struct cluster *c = changed_on_two_nodes(state);
     recorded_plan(c);
@@ -991,7 +991,7 @@ static void nobody_waits_for_what_no_pod_can_show(void **state)
     assert_int_equal(plan(c)->restarts_len, 1);
 }
 
-static void nobody_waits_for_pods_that_are_not_looked_at(void **state)
+static void no_wait_for_pods_that_are_not_looked_at(void **state)
 {
     struct cluster *c = changed_on_two_nodes(state);
     recorded_plan(c);
@@ -1003,7 +1003,7 @@ static void nobody_waits_for_pods_that_are_not_looked_at(void **state)
     verify->endpoints_len = endpoints;
 }
 
-static void nobody_waits_when_only_trust_changed(void **state)
+static void no_wait_when_only_trust_changed(void **state)
 {
     struct cluster *c = changed_on_two_nodes(state);
     set_material(c, 1, "rl-leaf-1", "ca-2");
@@ -1012,7 +1012,7 @@ static void nobody_waits_when_only_trust_changed(void **state)
 
 static void a_clock_set_back_does_not_stop_the_evidence(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     recorded_plan(c);
     c->now_ms -= 3600 * 1000;
@@ -1023,7 +1023,7 @@ static void a_clock_set_back_does_not_stop_the_evidence(void **state)
 
 static void a_paused_deployment_waits(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     cr_json_set_bool(cr_json_edit(c->workloads[1], "spec"), "paused", true);
     set_material(c, 1, "rl-leaf-2", "ca-2");
     assert_int_equal(recorded_plan(c)->restarts_len, 0);
@@ -1032,7 +1032,7 @@ static void a_paused_deployment_waits(void **state)
 
 static void only_max_concurrent_restarts_run_at_once(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     for (int i = 0; i < 2; i++) {
         c->policy->consumers[i].reload[CR_ROLE_SERVER_LEAF] =
             (struct cr_reload_override){.set = true, .method = CR_METHOD_RESTART};
@@ -1051,7 +1051,7 @@ static void only_max_concurrent_restarts_run_at_once(void **state)
 /* Both are to be restarted. */
 static struct cluster *both_changed(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     c->policy->restart.max_concurrent = 2;
     for (int i = 0; i < 2; i++) {
         c->policy->consumers[i].reload[CR_ROLE_SERVER_LEAF] =
@@ -1082,15 +1082,15 @@ static void who_comes_after_another_waits_until_that_one_has_finished(void **sta
     assert_int_equal(p->restarts[0].consumer, 0);
 }
 
-static void nobody_waits_for_who_has_nothing_to_do(void **state)
+static void no_wait_for_a_consumer_with_nothing_to_do(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     cr_strvec_add(&c->policy->consumers[1].after, "envoy");
     set_material(c, 1, "rl-leaf-2", "ca-2");
     assert_int_equal(recorded_plan(c)->restarts_len, 1);
 }
 
-static void nobody_waits_for_who_is_not_there(void **state)
+static void no_wait_for_a_consumer_that_is_not_there(void **state)
 {
     struct cluster *c = both_changed(state);
     cr_strvec_add(&c->policy->consumers[1].after, "envoy");
@@ -1114,7 +1114,7 @@ static void who_comes_after_what_is_not_acted_on_is_held(void **state)
 
 static void a_failed_rollout_stops_further_restarts(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     for (int i = 0; i < 2; i++) {
         c->policy->consumers[i].reload[CR_ROLE_SERVER_LEAF] =
             (struct cr_reload_override){.set = true, .method = CR_METHOD_RESTART};
@@ -1139,7 +1139,7 @@ static void a_failed_rollout_stops_further_restarts(void **state)
 
 static void an_old_sighting_is_looked_at_again_before_a_fall_back(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     recorded_plan(c);
     c->now_ms += 500;
@@ -1158,7 +1158,7 @@ static void an_old_sighting_is_looked_at_again_before_a_fall_back(void **state)
 
 static void a_gated_fall_back_goes_on_looking(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     cr_json_set_bool(cr_json_edit(c->workloads[0], "spec"), "paused", true);
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     recorded_plan(c);
@@ -1175,7 +1175,7 @@ static void a_gated_fall_back_goes_on_looking(void **state)
 
 static void a_clock_set_back_makes_no_storm(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     recorded_plan(c);
     c->now_ms -= 3600 * 1000;
@@ -1198,7 +1198,7 @@ static void a_clock_set_back_makes_no_storm(void **state)
 
 static void a_leaf_of_one_secret_settles_no_other(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     struct cr_json *spec = cr_json_edit(cr_json_edit(cr_json_edit(c->workloads[0], "spec"), "template"), "spec");
     struct cr_json *volume = cr_json_add(cr_json_edit(spec, "volumes"), cr_json_new_object());
     cr_json_set_string(volume, "name", "trust");
@@ -1221,7 +1221,7 @@ static void a_leaf_of_one_secret_settles_no_other(void **state)
 
 static void a_new_chain_under_the_same_leaf_is_not_verified_by_that_leaf(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     digest(c->material[0].chain, "another chain");
     recorded_plan(c);
     see_all(c, 0, "envoy-leaf-1");
@@ -1236,7 +1236,7 @@ static void a_new_chain_under_the_same_leaf_is_not_verified_by_that_leaf(void **
 
 static void missing_pods_are_no_evidence(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     c->consumers[0].pods_len = 0;
     recorded_plan(c);
@@ -1251,7 +1251,7 @@ static void missing_pods_are_no_evidence(void **state)
 
 static void a_restart_that_was_undone_is_not_repeated(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 1, "rl-leaf-2", "ca-2");
     apply_restart(c, &recorded_plan(c)->restarts[0]);
     assert_true(plan(c)->record_first); /* who undoes it at once finds it on record */
@@ -1274,9 +1274,9 @@ static void a_restart_that_was_undone_is_not_repeated(void **state)
     assert_int_equal(recorded_plan(c)->restarts_len, 1);
 }
 
-static void pods_that_somebody_else_renewed_need_no_restart(void **state)
+static void pods_that_others_renewed_need_no_restart(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     c->policy->restart.method = CR_RESTART_NEVER;
     set_material(c, 1, "rl-leaf-2", "ca-2");
     recorded_plan(c);
@@ -1291,7 +1291,7 @@ static void pods_that_somebody_else_renewed_need_no_restart(void **state)
     assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_CONVERGED);
 }
 
-static void a_change_taken_back_evicts_nobody(void **state)
+static void a_change_taken_back_evicts_no_pod(void **state)
 {
     struct cluster *c = *state;
     c->policy->restart.coalesce_ms = 10 * 1000;
@@ -1302,7 +1302,7 @@ static void a_change_taken_back_evicts_nobody(void **state)
     cr_json_set_string(cr_json_object_in(cr_json_edit(template, "metadata"), "annotations"), name, value);
     for (int i = 0; i < PODS; i++)
         add_pod(c, 1, i, i ? "rl-1" : "rl-0", START - 60000);
-    at_rest(state);
+    start_idle(state);
     set_material(c, 1, "rl-leaf-2", "ca-2");
     recorded_plan(c);
     write_status(c);
@@ -1332,7 +1332,7 @@ static void what_a_workload_was_restarted_for_shortens_no_wait(void **state)
     struct cr_json *pod = cr_json_edit(template, "spec");
     cr_json_add(cr_json_edit(pod, "containers"), yaml(also_text));
     cr_json_add(cr_json_edit(pod, "volumes"), yaml("name: more\nsecret: {secretName: envoy}\n"));
-    at_rest(state);
+    start_idle(state);
     c->policy->restart.coalesce_ms = 10 * 1000;
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     recorded_plan(c);
@@ -1354,9 +1354,9 @@ static void what_a_workload_was_restarted_for_shortens_no_wait(void **state)
     assert_int_equal(recorded_plan(c)->restarts_len, 1);
 }
 
-static void a_workload_born_after_the_change_is_left_alone(void **state)
+static void a_workload_created_after_the_change_is_left_alone(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     c->policy->consumers[1].optional = true;
     c->policy->restart.coalesce_ms = 10 * 1000;
     set_material(c, 1, "rl-leaf-2", "ca-2");
@@ -1369,7 +1369,7 @@ static void a_workload_born_after_the_change_is_left_alone(void **state)
     assert_int_equal(plan(c)->restarts_len, 0);
 }
 
-static void an_annotation_speaks_for_its_own_workload_only(void **state)
+static void an_annotation_counts_for_its_own_workload_only(void **state)
 {
     struct cluster *c = *state;
     struct cr_json *spec = cr_json_edit(cr_json_edit(cr_json_edit(c->workloads[0], "spec"), "template"), "spec");
@@ -1389,7 +1389,7 @@ static void an_annotation_speaks_for_its_own_workload_only(void **state)
 
 static void what_was_refused_is_tried_again_after_its_pause(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 1, "rl-leaf-2", "ca-2");
     recorded_plan(c);
     c->consumers[1].refused = "an admission policy says no";
@@ -1407,7 +1407,7 @@ static void what_was_refused_is_tried_again_after_its_pause(void **state)
 
 static void a_workload_that_waits_for_a_person_holds_up_no_other(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     c->policy->restart.method = CR_RESTART_ROLLOUT; /* Auto evicts what no rollout replaces */
     cr_strset(&c->policy->consumers[0].kind, "StatefulSet");
     cr_json_set_string(cr_json_object_in(cr_json_edit(c->workloads[0], "spec"), "updateStrategy"), "type", "OnDelete");
@@ -1427,7 +1427,7 @@ static void a_workload_that_waits_for_a_person_holds_up_no_other(void **state)
 
 static void material_that_vanishes_is_a_problem_not_a_change(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     c->material[1].trust_len = 0;
     cr_strvec_dispose(&c->material[1].anchors);
     const struct cr_plan *p = recorded_plan(c);
@@ -1445,7 +1445,7 @@ static void bad_material_touches_nothing_and_is_said_once(void **state)
     static const enum cr_material_problem problems[] = {CR_MATERIAL_KEY_MISMATCH, CR_MATERIAL_UNPARSABLE,
                                                         CR_MATERIAL_EMPTY, CR_MATERIAL_EXPIRED, CR_MATERIAL_ENCRYPTED};
     for (size_t i = 0; i < cr_array_len(problems); i++) {
-        struct cluster *c = at_rest(state);
+        struct cluster *c = start_idle(state);
         set_problem(c, 1, problems[i]);
         const struct cr_plan *p = recorded_plan(c);
         assert_no_acts(p);
@@ -1464,7 +1464,7 @@ static void bad_material_touches_nothing_and_is_said_once(void **state)
 
 static void a_secret_that_breaks_in_the_middle_holds_the_restart(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     c->policy->restart.coalesce_ms = 10 * 1000;
     set_material(c, 1, "rl-leaf-2", "ca-2");
     recorded_plan(c);
@@ -1481,7 +1481,7 @@ static void a_secret_that_breaks_in_the_middle_holds_the_restart(void **state)
 
 static void a_secret_that_breaks_in_a_rollout_does_not_make_it_converged(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     set_material(c, 1, "rl-leaf-2", "ca-2");
     apply_restart(c, &recorded_plan(c)->restarts[0]);
     plan(c);
@@ -1496,7 +1496,7 @@ static void a_secret_that_breaks_in_a_rollout_does_not_make_it_converged(void **
 
 static void a_deleted_secret_keeps_what_was_remembered(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     c->secrets[1] = (struct cr_world_secret){0};
     assert_no_acts(recorded_plan(c));
     write_status(c);
@@ -1509,7 +1509,7 @@ static void a_deleted_secret_keeps_what_was_remembered(void **state)
 
 static void an_absent_optional_workload_is_no_error(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     c->consumers[1] = (struct cr_world_consumer){0};
     c->policy->consumers[1].optional = true;
     set_material(c, 1, "rl-leaf-2", "ca-2");
@@ -1522,13 +1522,13 @@ static void an_absent_optional_workload_is_no_error(void **state)
 
 static void an_absent_required_workload_is_degraded(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     c->consumers[1] = (struct cr_world_consumer){0};
     assert_no_acts(recorded_plan(c));
     assert_true(condition(c, "Degraded"));
 }
 
-static void fields_that_are_not_acted_on_are_told(void **state)
+static void fields_that_are_not_acted_on_are_reported(void **state)
 {
     struct cluster *c = *state;
     cr_strvec_add(&c->policy->unsupported, "spec.discover");
@@ -1540,7 +1540,7 @@ static void fields_that_are_not_acted_on_are_told(void **state)
 /* Static certificates, and a version that takes no curve but P-256. */
 static void what_cannot_be_seen_is_neither_ready_nor_converged_and_not_forgotten(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     plan(c);
     assert_true(condition(c, "Converged"));
     CR_CLEANUP(cr_policy_status) struct cr_policy_status after = {0};
@@ -1566,7 +1566,7 @@ static void envoy_is(struct cluster *c, const char *image)
 
 static void nothing_is_restarted_into_a_key_that_its_software_does_not_take(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     envoy_is(c, "envoyproxy/envoy:v1.32.0");
     set_material(c, 0, "envoy-leaf-2", "ca-1");
     strcpy(c->material[0].key_type, "ECDSA-P384");
@@ -1585,7 +1585,7 @@ static void nothing_is_restarted_into_a_key_that_its_software_does_not_take(void
     p = recorded_plan(c);
     assert_int_equal(p->restarts_len, 1);
     assert_false(condition(c, "Degraded"));
-    /* Where the version cannot be told, nobody knows that it would not. */
+    /* Where the version is not known, it is not known either that it would not. */
     envoy_is(c, "envoyproxy/envoy:dev");
     p = recorded_plan(c);
     assert_int_equal(p->restarts_len, 1);
@@ -1598,9 +1598,9 @@ static void nothing_is_restarted_into_a_key_that_its_software_does_not_take(void
     assert_false(condition(c, "Degraded"));
 }
 
-static void nothing_is_taken_for_taken_up_whose_key_its_software_does_not_take(void **state)
+static void a_key_that_the_software_does_not_take_is_not_taken_up(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     envoy_is(c, "envoyproxy/envoy:v1.32.0");
     c->policy->consumers[0].verify.endpoints_len = 0; /* all there is to go by is time */
     struct cr_json *containers = cr_json_edit(
@@ -1632,9 +1632,9 @@ static void nothing_is_taken_for_taken_up_whose_key_its_software_does_not_take(v
     assert_false(p->status.secrets[0].pending.set);
 }
 
-static void a_leaf_that_expires_soon_is_told(void **state)
+static void a_leaf_that_expires_soon_is_reported(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     plan(c);
     assert_false(condition(c, "ExpiringSoon"));
     assert_true(c->plan.requeue_after_ms > 0);
@@ -1647,9 +1647,9 @@ static void a_leaf_that_expires_soon_is_told(void **state)
 }
 
 /* Nothing is written to a Secret at that moment. */
-static void a_leaf_that_expires_in_place_is_told_by_the_clock(void **state)
+static void a_leaf_that_expires_in_place_is_reported_by_the_clock(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     c->material[1].not_after_ms *= 2;
     plan(c);
     assert_true(condition(c, "Converged"));
@@ -1675,7 +1675,7 @@ static void a_leaf_that_expires_in_place_is_told_by_the_clock(void **state)
 /* Pods serve what they had: its end must stay in sight. */
 static void what_cannot_be_used_does_not_hide_the_end_of_what_is_served(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     plan(c);
     int64_t served_ms = c->plan.status.secrets[0].settled.not_after_ms;
     set_problem(c, 0, CR_MATERIAL_KEY_MISMATCH);
@@ -1691,9 +1691,9 @@ static void what_cannot_be_used_does_not_hide_the_end_of_what_is_served(void **s
     assert_string_equal(cr_status_condition_get(&c->plan.status, "ExpiringSoon")->reason, "LeafExpiresSoon");
 }
 
-static void a_ca_that_expires_soon_is_told_and_then_that_it_has(void **state)
+static void a_ca_that_expires_soon_is_reported_and_then_that_it_has(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     const int64_t day_ms = 24LL * 3600 * 1000;
     struct cr_ca *ca = &c->material[0].trust[0];
     ca->not_before_ms = c->now_ms - 300 * day_ms;
@@ -1709,10 +1709,10 @@ static void a_ca_that_expires_soon_is_told_and_then_that_it_has(void **state)
     assert_true(condition(c, "ExpiringSoon"));
 }
 
-/* Nobody restarts it, and nobody asks it. */
-static void a_pod_of_no_workload_that_is_older_than_the_change_is_told(void **state)
+/* It is neither restarted nor probed. */
+static void a_pod_of_no_workload_that_is_older_than_the_change_is_reported(void **state)
 {
-    struct cluster *c = at_rest(state);
+    struct cluster *c = start_idle(state);
     const int64_t changed_ms = c->now_ms - c->now_ms % 1000 - 60 * 1000;
     char before[] = "bare";
     struct cr_unmanaged_pods unmanaged[2] = {{.pods = 1, .oldest = before, .created_ms = changed_ms - 1000}};
@@ -1728,14 +1728,14 @@ static void a_pod_of_no_workload_that_is_older_than_the_change_is_told(void **st
     assert_true(cr_status_condition_get(&unchanged.status, "Converged")->status);
 
     cr_status_secret(&c->status, c->policy->secrets[0].name)->changed_ms = changed_ms;
-    CR_CLEANUP(cr_plan) struct cr_plan told = {0};
-    cr_plan_make(&world, &told);
-    assert_false(cr_status_condition_get(&told.status, "Converged")->status);
-    assert_string_equal(cr_status_condition_get(&told.status, "Converged")->reason, "UnmanagedPod");
-    assert_string_equal(cr_policy_status_problem(&told.status), "UnmanagedPod");
-    assert_non_null(strstr(cr_status_condition_get(&told.status, "Degraded")->message, "Pod bare uses Secret"));
-    assert_in_range(told.requeue_after_ms, 1, 60 * 1000);
-    assert_int_equal(told.restarts_len, 0);
+    CR_CLEANUP(cr_plan) struct cr_plan degraded = {0};
+    cr_plan_make(&world, &degraded);
+    assert_false(cr_status_condition_get(&degraded.status, "Converged")->status);
+    assert_string_equal(cr_status_condition_get(&degraded.status, "Converged")->reason, "UnmanagedPod");
+    assert_string_equal(cr_policy_status_problem(&degraded.status), "UnmanagedPod");
+    assert_non_null(strstr(cr_status_condition_get(&degraded.status, "Degraded")->message, "Pod bare uses Secret"));
+    assert_in_range(degraded.requeue_after_ms, 1, 60 * 1000);
+    assert_int_equal(degraded.restarts_len, 0);
 
     unmanaged[0].created_ms = changed_ms + 96 * 1000;
     CR_CLEANUP(cr_plan) struct cr_plan younger = {0};
@@ -1759,7 +1759,7 @@ int main(void)
         T(an_endpoint_of_another_secret_holds_up_nothing),
         T(any_leaf_of_another_secret_is_that_ones),
         T(one_old_endpoint_past_the_deadline_falls_back),
-        T(a_refused_client_is_told_and_never_a_reason_to_restart),
+        T(a_refused_client_is_reported_and_never_a_reason_to_restart),
         T(what_costs_much_is_asked_less_often),
         T(a_changed_ca_restarts_what_reads_it_once),
         T(trust_has_not_arrived_while_a_pod_that_was_replaced_runs),
@@ -1776,18 +1776,18 @@ int main(void)
         T(method_never_blocks_the_restart),
         T(changes_within_the_coalescing_time_wait),
         T(a_restart_waits_until_old_pods_show_that_their_kubelets_are_fresh),
-        T(who_takes_long_to_reload_tells_nothing),
-        T(one_pod_speaks_for_all_of_its_node),
+        T(a_slow_reload_proves_nothing),
+        T(one_pod_counts_for_all_of_its_node),
         T(a_stale_kubelet_is_nudged_again_and_waited_for_so_long_only),
-        T(nobody_waits_for_what_no_pod_can_show),
-        T(nobody_waits_for_pods_that_are_not_looked_at),
-        T(nobody_waits_when_only_trust_changed),
+        T(no_wait_for_what_no_pod_can_show),
+        T(no_wait_for_pods_that_are_not_looked_at),
+        T(no_wait_when_only_trust_changed),
         T(a_clock_set_back_does_not_stop_the_evidence),
         T(a_paused_deployment_waits),
         T(only_max_concurrent_restarts_run_at_once),
         T(who_comes_after_another_waits_until_that_one_has_finished),
-        T(nobody_waits_for_who_has_nothing_to_do),
-        T(nobody_waits_for_who_is_not_there),
+        T(no_wait_for_a_consumer_with_nothing_to_do),
+        T(no_wait_for_a_consumer_that_is_not_there),
         T(who_comes_after_what_is_not_acted_on_is_held),
         T(a_failed_rollout_stops_further_restarts),
         T(an_old_sighting_is_looked_at_again_before_a_fall_back),
@@ -1797,11 +1797,11 @@ int main(void)
         T(a_new_chain_under_the_same_leaf_is_not_verified_by_that_leaf),
         T(missing_pods_are_no_evidence),
         T(a_restart_that_was_undone_is_not_repeated),
-        T(pods_that_somebody_else_renewed_need_no_restart),
-        T(a_change_taken_back_evicts_nobody),
+        T(pods_that_others_renewed_need_no_restart),
+        T(a_change_taken_back_evicts_no_pod),
         T(what_a_workload_was_restarted_for_shortens_no_wait),
-        T(a_workload_born_after_the_change_is_left_alone),
-        T(an_annotation_speaks_for_its_own_workload_only),
+        T(a_workload_created_after_the_change_is_left_alone),
+        T(an_annotation_counts_for_its_own_workload_only),
         T(what_was_refused_is_tried_again_after_its_pause),
         T(a_workload_that_waits_for_a_person_holds_up_no_other),
         T(material_that_vanishes_is_a_problem_not_a_change),
@@ -1811,15 +1811,15 @@ int main(void)
         T(a_deleted_secret_keeps_what_was_remembered),
         T(an_absent_optional_workload_is_no_error),
         T(an_absent_required_workload_is_degraded),
-        T(fields_that_are_not_acted_on_are_told),
+        T(fields_that_are_not_acted_on_are_reported),
         T(what_cannot_be_seen_is_neither_ready_nor_converged_and_not_forgotten),
         T(nothing_is_restarted_into_a_key_that_its_software_does_not_take),
-        T(nothing_is_taken_for_taken_up_whose_key_its_software_does_not_take),
-        T(a_leaf_that_expires_soon_is_told),
-        T(a_pod_of_no_workload_that_is_older_than_the_change_is_told),
-        T(a_leaf_that_expires_in_place_is_told_by_the_clock),
+        T(a_key_that_the_software_does_not_take_is_not_taken_up),
+        T(a_leaf_that_expires_soon_is_reported),
+        T(a_pod_of_no_workload_that_is_older_than_the_change_is_reported),
+        T(a_leaf_that_expires_in_place_is_reported_by_the_clock),
         T(what_cannot_be_used_does_not_hide_the_end_of_what_is_served),
-        T(a_ca_that_expires_soon_is_told_and_then_that_it_has),
+        T(a_ca_that_expires_soon_is_reported_and_then_that_it_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -229,7 +229,7 @@ static int teardown(void **state)
 }
 
 /* A is settled and on record, at version 10. */
-static struct fixture *at_rest(void **state)
+static struct fixture *start_idle(void **state)
 {
     struct fixture *t = *state;
     hold(t, "A", "10");
@@ -241,7 +241,7 @@ static struct fixture *at_rest(void **state)
 /* The same; then x was restarted for B, at version 20, and the operator was killed before it could say so. */
 static struct fixture *killed_before_the_record(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     hold(t, "B", "20");
     plan(t);
     assert_int_equal(restart(t, &t->ahead, true), 1);
@@ -253,7 +253,7 @@ static struct fixture *killed_before_the_record(void **state)
 
 static void a_restart_need_not_wait_for_the_record(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     hold(t, "B", "20");
     assert_true(plan(t)->record_first);
     assert_int_equal(t->ahead.restarts_len, 1); /* maxConcurrent holds the other */
@@ -265,7 +265,7 @@ static void a_restart_need_not_wait_for_the_record(void **state)
 
 static void the_record_that_follows_says_the_restart_too(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     hold(t, "B", "20");
     plan(t);
     restart(t, &t->ahead, false);
@@ -282,7 +282,7 @@ static void the_record_that_follows_says_the_restart_too(void **state)
 
 static void as_many_restarts_as_with_the_record_first(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     hold(t, "B", "20");
     size_t restarts[CONSUMERS];
     plan(t);
@@ -371,7 +371,7 @@ static void some_restarts_wait_for_the_record_or_for_more(void **state)
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         void *one = NULL;
         setup(&one);
-        struct fixture *t = at_rest(&one);
+        struct fixture *t = start_idle(&one);
         hold(t, "B", "20");
         cases[i].make(t);
         plan(t);
@@ -393,7 +393,7 @@ static void hold_opaque(struct fixture *t, const char *version, int content)
 /* Its digest is by a key that may be lost. */
 static void a_restart_for_opaque_material_waits_for_the_record(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     struct cr_json *spec = cr_json_edit(cr_json_edit(cr_json_edit(t->workloads[0], "spec"), "template"), "spec");
     struct cr_json *container = test_yaml("{name: app, image: app, envFrom: [{secretRef: {name: s}}]}");
     struct cr_json *containers = cr_json_new_array();
@@ -459,7 +459,7 @@ static void what_the_secret_holds_by_then_decides(void **state)
     }
 }
 
-/* Software that nobody knows: it is restarted for its leaf, too. */
+/* Unknown software: it is restarted for its leaf, too. */
 static void read_all_once(struct fixture *t)
 {
     for (size_t i = 0; i < CONSUMERS; i++) {
@@ -579,7 +579,7 @@ static void a_secret_that_flaps_trips_the_breaker(void **state)
     for (size_t k = 0; k < cr_array_len(killed); k++) {
         void *one = NULL;
         setup(&one);
-        struct fixture *t = at_rest(&one);
+        struct fixture *t = start_idle(&one);
         t->policy->restart.max_concurrent = CONSUMERS;
         struct flapping seen = flap(t, killed[k]);
         for (size_t i = 0; i < CONSUMERS; i++)
@@ -598,7 +598,7 @@ static void a_secret_that_flaps_trips_the_breaker(void **state)
 /* A change that always comes before the last one has waited long enough. */
 static void coalescing_has_an_end(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     t->policy->restart.max_concurrent = CONSUMERS;
     t->policy->restart.coalesce_ms = 10 * 1000;
     int64_t began_ms = t->now_ms;
@@ -614,9 +614,9 @@ static void coalescing_has_an_end(void **state)
 }
 
 /* Pending for long, whatever for: the next change is waited for as any other. */
-static void after_a_pause_changes_are_coalesced_anew(void **state)
+static void after_a_pause_changes_are_coalesced_again(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     t->policy->restart.coalesce_ms = 10 * 1000;
     t->policy->suspend = true;
     hold(t, "B", "20");
@@ -634,7 +634,7 @@ static void after_a_pause_changes_are_coalesced_anew(void **state)
 
 static void a_restart_is_on_record_before_the_next_overwrites_it(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     hold(t, "B", "20");
     record(t);
     restart(t, &t->plan, false);
@@ -652,7 +652,7 @@ static void a_restart_is_on_record_before_the_next_overwrites_it(void **state)
 
 static void the_breaker_ends_by_itself_and_the_newest_change_is_rolled_out_once(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     t->policy->restart.max_concurrent = CONSUMERS;
     int64_t first_ms = t->now_ms;
     flap(t, false);
@@ -708,7 +708,7 @@ static size_t rotate(struct fixture *t, int rotations, bool on_record)
 
 static void three_rotations_of_a_trust_domain_do_not_trip_the_breaker(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     t->policy->restart.max_concurrent = CONSUMERS;
     assert_int_equal(rotate(t, 3, true), 9);
     const struct cr_restart_times *restarts = &cr_status_consumer(&t->status, "x")->restarts;
@@ -721,7 +721,7 @@ static void three_rotations_of_a_trust_domain_do_not_trip_the_breaker(void **sta
 
 static void a_fourth_rotation_within_the_time_is_held(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     t->policy->restart.max_concurrent = CONSUMERS;
     assert_int_equal(rotate(t, 4, true), 9);
     assert_int_equal(cr_status_consumer(&t->status, "x")->gate.hold, CR_HOLD_CIRCUIT_BREAKER);
@@ -729,11 +729,11 @@ static void a_fourth_rotation_within_the_time_is_held(void **state)
 
 static void what_is_on_no_domains_record_trips_the_breaker(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     t->policy->restart.max_concurrent = CONSUMERS;
     assert_int_equal(rotate(t, 3, false), 3);
     assert_int_equal(cr_status_consumer(&t->status, "x")->gate.hold, CR_HOLD_CIRCUIT_BREAKER);
-    /* The domain's record may come within a moment, of which nobody tells. */
+    /* The domain's record may come within a moment, without a notification. */
     assert_in_range(plan(t)->restart_after_ms, 1, 500);
     t->now_ms += 60 * 1000;
     assert_true(plan(t)->restart_after_ms > 1000);
@@ -742,7 +742,7 @@ static void what_is_on_no_domains_record_trips_the_breaker(void **state)
 /* The distrust of a CA waits for no breaker, and for no further changes; it does wait for a person's word. */
 static void the_distrust_of_a_ca_is_held_by_no_default(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     t->policy->restart.max_concurrent = CONSUMERS;
     flap(t, false);
     t->policy->restart.coalesce_ms = 3600 * 1000;
@@ -762,7 +762,7 @@ static void the_distrust_of_a_ca_is_held_by_no_default(void **state)
 /* One that is on record only after the restart counts with its rotation all the same. */
 static void a_record_that_comes_after_the_restart_is_in_time(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     t->policy->restart.max_concurrent = CONSUMERS;
     struct flapping out = {0};
     for (int i = 0; i < 3; i++) {
@@ -778,7 +778,7 @@ static void a_record_that_comes_after_the_restart_is_in_time(void **state)
 
 static void restarts_by_others_do_not_trip_the_breaker(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     for (int i = 0; i < 10; i++) {
         t->now_ms += 1000;
         char now[CR_TIME_TEXT];
@@ -791,7 +791,7 @@ static void restarts_by_others_do_not_trip_the_breaker(void **state)
 
 static void a_policy_may_have_no_breaker(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     t->policy->restart.breaker.within_ms = 0;
     assert_true(flap(t, false).restarts[0] > 100);
     assert_int_equal(cr_status_consumer(&t->status, "x")->restarts.len, 0);
@@ -835,7 +835,7 @@ static void only_a_restart_newer_than_the_record_is_one_that_was_lost(void **sta
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         void *one = NULL;
         setup(&one);
-        struct fixture *t = at_rest(&one);
+        struct fixture *t = start_idle(&one);
         hold(t, "A", "50");
         annotate(t, cases[i].leaf, cases[i].leaf_version, cases[i].ca, cases[i].ca_version);
         if (plan(t)->record_first != cases[i].alarm)
@@ -858,7 +858,7 @@ static void copy_from_elsewhere(struct fixture *t, const char *version)
 
 static void what_a_copied_manifest_says_is_not_true_here(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     hold(t, "A", "50");
     copy_from_elsewhere(t, "40");
     assert_false(plan(t)->record_first);
@@ -877,7 +877,7 @@ static void what_a_copied_manifest_says_is_not_true_here(void **state)
 
 static void a_rewrite_during_and_after_a_rotation_is_no_change(void **state)
 {
-    struct fixture *t = at_rest(state);
+    struct fixture *t = start_idle(state);
     hold(t, "B", "20");
     record(t);
     hold(t, "B", "25"); /* rewritten before the restart */
@@ -909,7 +909,7 @@ int main(void)
         TOWN_TEST(a_restart_that_cannot_be_done_is_not_recorded_again_and_again),
         cmocka_unit_test(a_secret_that_flaps_trips_the_breaker),
         TOWN_TEST(coalescing_has_an_end),
-        TOWN_TEST(after_a_pause_changes_are_coalesced_anew),
+        TOWN_TEST(after_a_pause_changes_are_coalesced_again),
         TOWN_TEST(a_restart_is_on_record_before_the_next_overwrites_it),
         TOWN_TEST(the_breaker_ends_by_itself_and_the_newest_change_is_rolled_out_once),
         TOWN_TEST(three_rotations_of_a_trust_domain_do_not_trip_the_breaker),

@@ -104,9 +104,9 @@ static void what_no_rollout_replaces_is_evicted(void **state)
     }
 }
 
-/* --- when it is told --- */
+/* --- when it is reported --- */
 
-static void a_budget_is_told_while_coalesce_runs_and_once(void **state)
+static void a_budget_is_reported_while_coalesce_runs_and_once(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{coalesce: 10m}", 1);
@@ -132,7 +132,7 @@ static void a_budget_is_told_while_coalesce_runs_and_once(void **state)
     assert_int_equal(scene_due(s)->restarts_len, 1);
 }
 
-static void whoever_goes_past_a_budget_says_so(void **state)
+static void going_past_a_budget_is_reported(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{method: Rollout}", 1);
@@ -263,8 +263,8 @@ static void who_is_listed_as_rolling_counts_once_and_never_against_itself(void *
     assert_int_equal(s->plan.restarts[0].consumer, 1);
 }
 
-/* One of an earlier rotation, whose consumer has nothing to do with this one. */
-static void a_pod_that_was_evicted_a_moment_ago_counts_whoever_had_it(void **state)
+/* One of an earlier rotation, with a consumer that has nothing to do with this one. */
+static void a_pod_that_was_evicted_a_moment_ago_counts_for_all(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{maxConcurrent: 2}", 2);
@@ -285,14 +285,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_way_of_a_restart),
         cmocka_unit_test(what_no_rollout_replaces_is_evicted),
-        cmocka_unit_test(a_budget_is_told_while_coalesce_runs_and_once),
-        cmocka_unit_test(whoever_goes_past_a_budget_says_so),
+        cmocka_unit_test(a_budget_is_reported_while_coalesce_runs_and_once),
+        cmocka_unit_test(going_past_a_budget_is_reported),
         cmocka_unit_test(that_the_only_pod_goes_is_said_before_and_in_status),
         cmocka_unit_test(that_the_only_pod_is_held_is_said_once),
         cmocka_unit_test(mode_plan_says_which_way),
         cmocka_unit_test(two_restarts_of_one_plan_share_a_budget),
         cmocka_unit_test(a_rollout_that_we_began_counts_before_the_cache_shows_it),
-        cmocka_unit_test(a_pod_that_was_evicted_a_moment_ago_counts_whoever_had_it),
+        cmocka_unit_test(a_pod_that_was_evicted_a_moment_ago_counts_for_all),
         cmocka_unit_test(who_is_listed_as_rolling_counts_once_and_never_against_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

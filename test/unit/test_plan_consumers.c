@@ -55,7 +55,7 @@ static void mount(struct scene *s, size_t consumer, const char *secret)
     cr_json_set(spec, "volumes", test_yaml(text));
 }
 
-static void a_consumer_that_uses_none_of_the_secrets_is_told(void **state)
+static void a_consumer_that_uses_none_of_the_secrets_is_reported(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{}", 2);
@@ -95,7 +95,7 @@ static void what_is_mounted_again_is_met(void **state)
     assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_NONE);
 }
 
-static void a_workload_that_is_not_there_is_told_unless_it_is_optional(void **state)
+static void a_workload_that_is_not_there_is_reported_unless_it_is_optional(void **state)
 {
     (void)state;
     for (int optional = 0; optional < 2; optional++) {
@@ -120,7 +120,7 @@ static void a_workload_that_is_not_there_is_told_unless_it_is_optional(void **st
     }
 }
 
-static void a_secret_that_is_not_there_is_told(void **state)
+static void a_secret_that_is_not_there_is_reported(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
@@ -170,11 +170,11 @@ static void a_policy_that_can_have_no_consumers_is_not_ready(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_consumer_that_uses_none_of_the_secrets_is_told),
+        cmocka_unit_test(a_consumer_that_uses_none_of_the_secrets_is_reported),
         cmocka_unit_test(what_is_mounted_again_is_met),
         cmocka_unit_test(a_policy_that_can_have_no_consumers_is_not_ready),
-        cmocka_unit_test(a_workload_that_is_not_there_is_told_unless_it_is_optional),
-        cmocka_unit_test(a_secret_that_is_not_there_is_told),
+        cmocka_unit_test(a_workload_that_is_not_there_is_reported_unless_it_is_optional),
+        cmocka_unit_test(a_secret_that_is_not_there_is_reported),
         cmocka_unit_test(a_policy_without_any_secret_is_not_ready),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@ struct ending {
     size_t len;
 };
 
-/* The Secret has another leaf, of the same CAs: trust is not what anybody waits for. */
+/* The Secret has another leaf, of the same CAs: no consumer waits for trust. */
 static void change_leaf(struct scene *s, const char *leaf)
 {
     scene_due(s);
@@ -38,7 +38,7 @@ static void show(struct scene *s, size_t consumer, struct ending *ending)
     s->consumers[consumer].ending_len = ending->len;
 }
 
-/* Pod slot is told to end, and keeps its place until another comes. */
+/* Pod slot is asked to end, and keeps its place until another comes. */
 static void end(struct scene *s, size_t consumer, size_t slot, int64_t drain_ms, struct ending *ending)
 {
     ending->pods[ending->len++] = (struct cr_world_ending){
@@ -132,7 +132,7 @@ static void a_restart_is_over_when_the_old_pods_have_drained(void **state)
     assert_false(holds(s, "Converged"));
     assert_false(holds(s, "Blocked"));
     assert_int_equal(s->plan.restarts_len, 0);
-    assert_int_equal(s->plan.under_way_len, 0); /* nobody else has to wait for it */
+    assert_int_equal(s->plan.under_way_len, 0); /* no other has to wait for it */
 
     /* Nothing is news while it lasts, in whichever order pods come. */
     s->now_ms += 2 * MINUTE;
@@ -241,7 +241,7 @@ static void trust_has_not_arrived_before_they_have_ended(void **state)
     }
 }
 
-static void new_pods_without_evidence_are_told_while_old_ones_drain(void **state)
+static void new_pods_without_evidence_are_reported_while_old_ones_drain(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
@@ -260,7 +260,7 @@ static void new_pods_without_evidence_are_told_while_old_ones_drain(void **state
 }
 
 /* Others come all the time, such as by an autoscaler: those are no reason to keep quiet. */
-static void one_without_evidence_is_told_whoever_else_comes(void **state)
+static void one_without_evidence_is_reported_whatever_else_comes(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
@@ -277,7 +277,7 @@ static void one_without_evidence_is_told_whoever_else_comes(void **state)
     assert_non_null(strstr(message(s, "Degraded"), "web: 0 of 3 pods have old material, 1 cannot be verified"));
 }
 
-static void replaced_by_somebody_else_its_old_pods_are_waited_for_as_well(void **state)
+static void old_pods_that_others_replaced_are_waited_for_as_well(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{method: Never}", 1);
@@ -453,7 +453,7 @@ static void evictions_wait_for_a_drain_and_have_its_time_on_top(void **state)
 
 /* --- times that cannot hold --- */
 
-static void a_misfit_is_told_once_and_stops_nothing(void **state)
+static void a_misfit_is_reported_once_and_stops_nothing(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
@@ -498,15 +498,15 @@ int main(void)
         T(who_has_no_shutdown_manager_is_not_waited_for),
         T(a_new_pod_that_drains_is_not_waited_for),
         T(trust_has_not_arrived_before_they_have_ended),
-        T(new_pods_without_evidence_are_told_while_old_ones_drain),
-        T(one_without_evidence_is_told_whoever_else_comes),
-        T(replaced_by_somebody_else_its_old_pods_are_waited_for_as_well),
+        T(new_pods_without_evidence_are_reported_while_old_ones_drain),
+        T(one_without_evidence_is_reported_whatever_else_comes),
+        T(old_pods_that_others_replaced_are_waited_for_as_well),
         T(the_next_consumer_is_restarted_unless_it_comes_after),
         T(a_pod_past_its_grace_period_is_named_once_and_held),
         T(a_rollout_that_waits_for_drains_says_so_and_has_their_time_on_top),
         T(a_new_pod_that_comes_late_has_its_own_time_to_be_verified),
         T(evictions_wait_for_a_drain_and_have_its_time_on_top),
-        T(a_misfit_is_told_once_and_stops_nothing),
+        T(a_misfit_is_reported_once_and_stops_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,7 +154,7 @@ static void the_pod_on_record_goes_whatever_order_pods_come_in_after_a_crash(voi
     assert_string_equal(scene_status(s, 0)->evicting, "web-1");
 }
 
-/* A leader that was paused has the record of before; writing the next one it is told. */
+/* A leader that was paused has the record of before; writing the next one it learns that. */
 static void no_pod_goes_that_is_not_on_record(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static void auto_goes_on_as_it_began(void **state)
     assert_int_equal(run(s, "2"), 2);
     assert_int_equal(s->plan.restarts_len, 0);
     assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_CONVERGED);
-    /* For the next change it chooses anew. */
+    /* For the next change it chooses again. */
     scene_change(s, "3");
     assert_int_equal(scene_due(s)->restarts_len, 1);
 }
@@ -464,7 +464,7 @@ static void a_workload_that_is_changed_in_the_middle_was_not_undone(void **state
 
 /* --- changes --- */
 
-static void a_change_in_the_middle_begins_anew_and_counts(void **state)
+static void a_change_in_the_middle_starts_again_and_counts(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{method: Evict}", 1);
@@ -515,7 +515,7 @@ static void evict_helps_where_a_rollout_was_undone(void **state)
     assert_int_equal(run(s, "2"), 3);
 }
 
-/* The other way round: the policy was told to roll in the middle, and that is undone: no fight. */
+/* The other way round: the policy was changed to roll in the middle, and that is undone: no fight. */
 static void a_rollout_after_evictions_is_undone_once(void **state)
 {
     (void)state;
@@ -558,7 +558,7 @@ static void of_a_reload_that_failed_only_late_pods_go(void **state)
     assert_int_equal(scene_status(s, 0)->state, CR_CONSUMER_CONVERGED);
 }
 
-/* Also the last of them: until its replacement has come up, nobody else goes, and where it does not, all stands. */
+/* Also the last of them: until its replacement has come up, no other goes, and where it does not, all stands. */
 static void of_a_reload_that_failed_the_last_replacement_is_waited_for(void **state)
 {
     (void)state;
@@ -591,8 +591,8 @@ static void of_a_reload_that_failed_the_last_replacement_is_waited_for(void **st
     assert_int_equal(scene_status(s, 0)->restarts.len, 1);
 }
 
-/* Its pods are replaced by somebody else's rollout, which may never end: the others have the place. */
-static void who_waits_for_a_rollout_of_others_keeps_nobody_waiting(void **state)
+/* Its pods are replaced by a rollout of others, which may never end: the others have the place. */
+static void a_wait_for_a_rollout_of_others_delays_no_other(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{method: Evict}", 2);
@@ -638,13 +638,13 @@ int main(void)
         cmocka_unit_test(a_replacement_that_is_not_ready_in_time_has_failed_and_stops_the_others),
         cmocka_unit_test(who_has_failed_also_stops_evictions_that_have_begun),
         cmocka_unit_test(one_workload_at_a_time),
-        cmocka_unit_test(a_change_in_the_middle_begins_anew_and_counts),
+        cmocka_unit_test(a_change_in_the_middle_starts_again_and_counts),
         cmocka_unit_test(the_breaker_holds_the_fourth),
         cmocka_unit_test(evict_helps_where_a_rollout_was_undone),
         cmocka_unit_test(a_rollout_after_evictions_is_undone_once),
         cmocka_unit_test(of_a_reload_that_failed_only_late_pods_go),
         cmocka_unit_test(of_a_reload_that_failed_the_last_replacement_is_waited_for),
-        cmocka_unit_test(who_waits_for_a_rollout_of_others_keeps_nobody_waiting),
+        cmocka_unit_test(a_wait_for_a_rollout_of_others_delays_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The plan for kinds that restart in a way of their own, or not at all: one Secret, one consumer of software that
- * nobody knows, driven as the controller drives it. */
+/* The plan for kinds that restart in a way of their own, or not at all: one Secret, one consumer of unknown software,
+ * driven as the controller drives it. */
 #include "rotation/plan.h"
 
 #include <setjmp.h>
@@ -187,7 +187,7 @@ static void a_job_is_left_to_its_next_run(void **state)
     for (size_t i = 0; i < cr_array_len(kinds); i++) {
         struct scene *s = *state;
         be(s, kinds[i], "batch/v1", "");
-        s->consumer = (struct cr_world_consumer){0}; /* nobody looks at it */
+        s->consumer = (struct cr_world_consumer){0}; /* it is not looked at */
         change(s);
         const struct cr_consumer_status *status = &s->plan.status.consumers[0];
         assert_int_equal(status->decision, CR_DECISION_NONE);
@@ -203,7 +203,7 @@ static void a_job_is_left_to_its_next_run(void **state)
     }
 }
 
-/* --- a rollout that stands still, or whose workload is scaled meanwhile --- */
+/* --- a rollout that stands still, or a workload that is scaled meanwhile --- */
 
 static void set_workload(struct scene *s, const char *status, int64_t generation, int64_t replicas)
 {
@@ -306,7 +306,7 @@ static void what_is_scaled_while_it_rolls_is_neither_done_too_early_nor_restarte
     assert_true(cr_status_condition_get(&s->plan.status, "Converged")->status);
 }
 
-/* --- a ReplicaSet that nobody made --- */
+/* --- a ReplicaSet without an owner --- */
 
 static void a_replica_set_is_not_restarted_by_its_template(void **state)
 {
@@ -438,7 +438,7 @@ static void an_argo_rollout_is_left_alone_in_the_middle_of_an_update(void **stat
     assert_int_equal(s->plan.restarts_len, 1);
 }
 
-static void an_argo_rollout_whose_restart_is_undone_is_told_and_left(void **state)
+static void an_argo_rollout_whose_restart_is_undone_is_reported_and_left(void **state)
 {
     for (int annotations = 0; annotations < 2; annotations++) {
         struct scene *s = *state;
@@ -476,7 +476,7 @@ int main(void)
         T(an_argo_rollout_is_restarted_once_by_time),
         T(an_argo_rollout_is_restarted_for_all_pods_that_there_are),
         T(an_argo_rollout_is_left_alone_in_the_middle_of_an_update),
-        T(an_argo_rollout_whose_restart_is_undone_is_told_and_left),
+        T(an_argo_rollout_whose_restart_is_undone_is_reported_and_left),
         T(a_stateful_set_that_stands_still_has_failed_until_it_is_mended),
         T(what_is_scaled_while_it_rolls_is_neither_done_too_early_nor_restarted_again),
     };

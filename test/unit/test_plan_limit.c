@@ -1,4 +1,4 @@
-/* Restarts under way: three consumers of software that nobody knows, and one Secret. */
+/* Restarts under way: three consumers of unknown software, and one Secret. */
 #include "rotation/plan.h"
 
 #include <setjmp.h>
@@ -182,7 +182,7 @@ static void a_rollout_for_an_earlier_change_counts_when_a_newer_one_comes(void *
     hold(s, "3");
     p = plan(s);
     assert_true(is_under_way(p, 0));
-    assert_int_equal(p->restarts_len, 1); /* a itself, which has its place, and nobody beside it */
+    assert_int_equal(p->restarts_len, 1); /* a itself, which has its place, and no other beside it */
     assert_int_equal(p->restarts[0].consumer, 0);
     assert_string_equal(text_of(s, "b"), "restart.maxConcurrent: waits for a");
     apply(s, &p->restarts[0]);
@@ -237,7 +237,7 @@ static void what_was_not_answered_counts(void **state)
     hold(s, "2");
     const struct cr_plan *p = plan(s);
     assert_true(is_under_way(p, 1));
-    assert_int_equal(p->restarts_len, 1); /* the same again: its precondition tells */
+    assert_int_equal(p->restarts_len, 1); /* the same again: its precondition shows that */
     assert_int_equal(p->restarts[0].consumer, 1);
     assert_int_equal(hold_of(s, "a"), CR_HOLD_MAX_CONCURRENT);
     assert_string_equal(text_of(s, "a"), "restart.maxConcurrent: waits for b");
@@ -287,7 +287,7 @@ static void limits_hold_what_is_beyond_them(void **state)
     assert_int_equal(cr_status_consumer(&s->plan.status, "c")->state, CR_CONSUMER_PENDING);
 }
 
-static void the_limit_is_told_with_its_flag(void **state)
+static void the_limit_is_reported_with_its_flag(void **state)
 {
     struct scene *s = *state;
     hold(s, "2");
@@ -326,7 +326,7 @@ static void and_leaves_the_places_to_others(void **state)
     assert_int_equal(hold_of(s, "c"), CR_HOLD_LIMIT);
 }
 
-/* Nobody is to be kept waiting by one that could not begin anyhow. */
+/* One that could not begin anyhow must keep no other waiting. */
 static void only_who_could_begin_otherwise_waits_for_a_limit(void **state)
 {
     struct scene *s = *state;
@@ -347,7 +347,7 @@ int main(void)
         T(rollouts_of_others_do_not_count),
         T(what_was_not_answered_counts),
         T(limits_hold_what_is_beyond_them),
-        T(the_limit_is_told_with_its_flag),
+        T(the_limit_is_reported_with_its_flag),
         T(what_is_restarted_already_needs_no_further_place),
         T(and_leaves_the_places_to_others),
         T(only_who_could_begin_otherwise_waits_for_a_limit),

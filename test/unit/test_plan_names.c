@@ -176,7 +176,7 @@ static size_t said(const struct cluster *c, const char *reason)
     return count;
 }
 
-/* Two leaves at rest, the first for these names, the second for admin.example. */
+/* Two idle leaves, the first for these names, the second for admin.example. */
 static void settle_with(struct cluster *c, const char *names)
 {
     put(c, 0, "1", names);
@@ -253,7 +253,7 @@ static void at_first_sight_it_is_reported_and_the_next_leaf_is_a_change(void **s
     assert_string_equal(problem(&c, 0), "");
 }
 
-/* Whose name it is. */
+/* Which leaf a name belongs to. */
 static void a_name_belongs_to_a_secret_only_where_that_is_certain(void **state)
 {
     (void)state;
@@ -363,7 +363,7 @@ static void a_name_belongs_to_a_secret_only_where_that_is_certain(void **state)
     }
 }
 
-static void reported_it_is_rolled_out_and_told_for_as_long_as_it_is_so(void **state)
+static void reported_it_is_rolled_out_and_shown_for_as_long_as_it_is_so(void **state)
 {
     (void)state;
     AUTO_CLUSTER c;
@@ -385,7 +385,7 @@ static void reported_it_is_rolled_out_and_told_for_as_long_as_it_is_so(void **st
     assert_string_equal(condition(&c, "Degraded")->reason, "AsExpected");
 }
 
-static void hosts_of_an_ingress_are_reported_since_its_controller_waits_for_nobody(void **state)
+static void hosts_of_an_ingress_are_reported_since_its_controller_does_not_wait(void **state)
 {
     (void)state;
     struct cr_error err = {0};
@@ -458,7 +458,7 @@ static void serve_new_leaf(struct cluster *c)
 static const struct cr_world_host front = {"www.example", "Ingress", "front"};
 
 /* By the Secret's annotation, of names that the policy asks for and of hosts alike. */
-static void whoever_has_the_secret_says_what_becomes_of_a_leaf_without_a_name(void **state)
+static void the_owner_of_the_secret_says_what_becomes_of_a_leaf_without_a_name(void **state)
 {
     (void)state;
 #define ASKS   "{port: 8443, serverName: www.example}"
@@ -561,7 +561,7 @@ static void a_host_is_held_for_where_the_leaf_that_pods_have_is_for_it(void **st
         record(&c);
         due(&c); /* and what is on record says the same */
         assert_string_equal(problem(&c, 0), cases[i].held ? "NameMissing" : "");
-        /* The Ingress goes: nobody asks for the name any more. */
+        /* The Ingress goes: no client asks for the name any more. */
         c.hosts_len = 0;
         due(&c);
         assert_string_equal(problem(&c, 0), "");
@@ -569,7 +569,7 @@ static void a_host_is_held_for_where_the_leaf_that_pods_have_is_for_it(void **st
     }
 }
 
-static void at_first_sight_a_host_holds_nothing_and_is_told_once(void **state)
+static void at_first_sight_a_host_holds_nothing_and_is_reported_once(void **state)
 {
     (void)state;
     AUTO_CLUSTER c;
@@ -588,7 +588,7 @@ static void at_first_sight_a_host_holds_nothing_and_is_told_once(void **state)
     assert_int_equal(c.plan.status.stage, CR_STAGE_IDLE);
 }
 
-static void hosts_that_are_too_many_are_told(void **state)
+static void hosts_that_are_too_many_are_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -639,7 +639,7 @@ static void a_hold_grows_louder_before_the_old_leaf_ends(void **state)
     assert_int_equal(said(&c, "HeldUntilExpiry"), 0);
 }
 
-/* A leaf without the name in force is held by nothing after it. */
+/* A leaf that is effective without the name is held by nothing after it. */
 static void what_ends_without_a_successor_is_not_called_held(void **state)
 {
     (void)state;
@@ -653,7 +653,7 @@ static void what_ends_without_a_successor_is_not_called_held(void **state)
     assert_int_equal(said(&c, "HeldUntilExpiry"), 0);
 }
 
-static void a_name_that_nobody_is_known_to_ask_for_is_told_once_and_held_by_nothing(void **state)
+static void a_name_without_known_clients_is_reported_once_and_holds_nothing(void **state)
 {
     (void)state;
     static const struct {
@@ -763,17 +763,17 @@ int main(void)
         cmocka_unit_test(another_secret_of_the_workload_waits_as_well),
         cmocka_unit_test(at_first_sight_it_is_reported_and_the_next_leaf_is_a_change),
         cmocka_unit_test(a_name_belongs_to_a_secret_only_where_that_is_certain),
-        cmocka_unit_test(reported_it_is_rolled_out_and_told_for_as_long_as_it_is_so),
-        cmocka_unit_test(hosts_of_an_ingress_are_reported_since_its_controller_waits_for_nobody),
+        cmocka_unit_test(reported_it_is_rolled_out_and_shown_for_as_long_as_it_is_so),
+        cmocka_unit_test(hosts_of_an_ingress_are_reported_since_its_controller_does_not_wait),
         cmocka_unit_test(a_hold_is_lifted_by_the_policy),
-        cmocka_unit_test(whoever_has_the_secret_says_what_becomes_of_a_leaf_without_a_name),
+        cmocka_unit_test(the_owner_of_the_secret_says_what_becomes_of_a_leaf_without_a_name),
         cmocka_unit_test(an_override_counts_for_what_pods_show_as_well),
         cmocka_unit_test(a_host_is_held_for_where_the_leaf_that_pods_have_is_for_it),
-        cmocka_unit_test(at_first_sight_a_host_holds_nothing_and_is_told_once),
-        cmocka_unit_test(hosts_that_are_too_many_are_told),
+        cmocka_unit_test(at_first_sight_a_host_holds_nothing_and_is_reported_once),
+        cmocka_unit_test(hosts_that_are_too_many_are_reported),
         cmocka_unit_test(a_hold_grows_louder_before_the_old_leaf_ends),
         cmocka_unit_test(what_ends_without_a_successor_is_not_called_held),
-        cmocka_unit_test(a_name_that_nobody_is_known_to_ask_for_is_told_once_and_held_by_nothing),
+        cmocka_unit_test(a_name_without_known_clients_is_reported_once_and_holds_nothing),
         cmocka_unit_test(a_handshake_verifies_a_leaf_for_the_name_that_was_asked_for),
         cmocka_unit_test(the_words_are_bounded),
     };

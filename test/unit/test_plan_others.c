@@ -1,5 +1,5 @@
 /* What the plan has to know beside a single policy with pods: pairs of another policy, what watches Secrets by the API,
- * software that nobody knows, consumers that get other names. */
+ * unknown software, consumers that get other names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -175,8 +175,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Seen and at rest, some time later. */
-static struct stage *at_rest(void **state)
+/* Seen and idle, some time later. */
+static struct stage *start_idle(void **state)
 {
     struct stage *s = *state;
     settled_plan(s);
@@ -237,7 +237,7 @@ static void apply_restart(struct stage *s, const struct cr_json *annotations)
     set_pod(s, s->now_ms);
 }
 
-/* As the older policy restarts it: the same annotation, whoever writes it. */
+/* As the older policy restarts it: the same annotation, whichever policy writes it. */
 static void older_restarts(struct stage *s)
 {
     char name[CR_ANNOTATION_NAME];
@@ -248,9 +248,9 @@ static void older_restarts(struct stage *s)
     apply_restart(s, annotations);
 }
 
-static void a_pair_of_the_older_policy_is_left_alone_and_told(void **state)
+static void a_pair_of_the_older_policy_is_left_alone_and_reported(void **state)
 {
-    struct stage *s = at_rest(state);
+    struct stage *s = start_idle(state);
     give_to_older(s);
     set_leaf(s, "leaf-2");
     older_sees_change(s);
@@ -284,7 +284,7 @@ static void it_is_settled_here_when_the_older_has_finished(void **state)
             teardown(state);
             setup(state);
         }
-        struct stage *s = at_rest(state);
+        struct stage *s = start_idle(state);
         give_to_older(s);
         set_leaf(s, cases[i].seen ? "leaf-2" : "leaf-1b");
         if (cases[i].seen || cases[i].converged)
@@ -307,7 +307,7 @@ static void it_is_settled_here_when_the_older_has_finished(void **state)
 
 static void what_the_older_did_not_finish_falls_to_the_younger(void **state)
 {
-    struct stage *s = at_rest(state);
+    struct stage *s = start_idle(state);
     give_to_older(s);
     set_leaf(s, "leaf-2");
     older_sees_change(s);
@@ -321,7 +321,7 @@ static void what_the_older_did_not_finish_falls_to_the_younger(void **state)
 
 static void what_the_older_did_is_not_done_again(void **state)
 {
-    struct stage *s = at_rest(state);
+    struct stage *s = start_idle(state);
     give_to_older(s);
     set_leaf(s, "leaf-2");
     older_sees_change(s);
@@ -398,7 +398,7 @@ static void what_is_read_through_other_keys_is_not_compared(void **state)
 static void without_another_policy_first_sight_stays_first_sight(void **state)
 {
     struct stage *s = *state;
-    give_to_older(s); /* which is at rest */
+    give_to_older(s); /* which is idle */
     settled_plan(s);
     assert_false(pending(s));
     older_goes(s);
@@ -410,7 +410,7 @@ static void without_another_policy_first_sight_stays_first_sight(void **state)
 
 static void an_ingress_takes_it_up_within_its_delay(void **state)
 {
-    struct stage *s = at_rest(state);
+    struct stage *s = start_idle(state);
     s->consumers[0].found = false;
     set_leaf(s, "leaf-2");
     settled_plan(s);
@@ -431,7 +431,7 @@ static void an_ingress_takes_it_up_within_its_delay(void **state)
 /* Its controller watches the API, where a Secret of the same name is just another. */
 static void an_ingress_takes_up_also_what_was_immutable(void **state)
 {
-    struct stage *s = at_rest(state);
+    struct stage *s = start_idle(state);
     s->consumers[0].found = false;
     s->secret.immutable = true;
     settled_plan(s);
@@ -445,7 +445,7 @@ static void an_ingress_takes_up_also_what_was_immutable(void **state)
 
 static void an_ingress_that_names_another_secret_is_not_concerned(void **state)
 {
-    struct stage *s = at_rest(state);
+    struct stage *s = start_idle(state);
     cr_json_free(s->objects[1]);
     s->objects[1] = yaml("metadata: {name: front}\nspec: {tls: [{secretName: t}, {hosts: [a]}]}\n");
     s->consumers[1].workload = s->objects[1];
@@ -454,7 +454,7 @@ static void an_ingress_that_names_another_secret_is_not_concerned(void **state)
     assert_int_equal(consumer(s, "front")->decision, CR_DECISION_NONE);
 }
 
-/* --- software that nobody knows --- */
+/* --- unknown software --- */
 
 static void unknown_software_is_reported_when_the_policy_says_so(void **state)
 {
@@ -476,7 +476,7 @@ static void unknown_software_is_reported_when_the_policy_says_so(void **state)
         struct stage *s = *state;
         s->policy->discover.unknown = cases[i].unknown;
         set_template(s, cases[i].usage);
-        at_rest(state);
+        start_idle(state);
         set_leaf(s, "leaf-2");
         const struct cr_plan *p = settled_plan(s);
         if ((p->restarts_len == 1) != cases[i].restarts)
@@ -485,7 +485,7 @@ static void unknown_software_is_reported_when_the_policy_says_so(void **state)
             continue;
         assert_int_equal(consumer(s, "web")->state, CR_CONSUMER_BLOCKED);
         assert_int_equal(consumer(s, "web")->gate.hold, CR_HOLD_UNKNOWN_SOFTWARE);
-        /* Somebody restarts it by hand, late enough for the new pod to have mounted the new Secret. */
+        /* A person restarts it, late enough for the new pod to have mounted the new Secret. */
         s->now_ms += 200 * 1000;
         set_pod(s, s->now_ms);
         s->now_ms += 1000;
@@ -500,7 +500,7 @@ static void unknown_software_is_reported_when_the_policy_says_so(void **state)
 
 static void a_workload_keeps_its_memory_under_another_name(void **state)
 {
-    struct stage *s = at_rest(state);
+    struct stage *s = start_idle(state);
     set_leaf(s, "leaf-2");
     const struct cr_plan *p = settled_plan(s);
     assert_int_equal(p->restarts_len, 1);
@@ -518,7 +518,7 @@ static void a_workload_keeps_its_memory_under_another_name(void **state)
 /* Its name now means another workload, which was not restarted; generations of two workloads say nothing. */
 static void a_name_that_means_another_workload_brings_no_memory_along(void **state)
 {
-    struct stage *s = at_rest(state);
+    struct stage *s = start_idle(state);
     set_leaf(s, "leaf-2");
     const struct cr_plan *p = settled_plan(s);
     assert_int_equal(p->restarts_len, 1);
@@ -538,7 +538,7 @@ static void a_name_that_means_another_workload_brings_no_memory_along(void **sta
 
 static void two_workloads_that_swap_their_names_keep_what_is_theirs(void **state)
 {
-    struct stage *s = at_rest(state);
+    struct stage *s = start_idle(state);
     struct cr_policy_consumer *consumers = s->policy->consumers;
     cr_strset(&s->status.consumers[0].restarted_for, "of-web");
     cr_strset(&consumers[0].name, "front");
@@ -550,9 +550,9 @@ static void two_workloads_that_swap_their_names_keep_what_is_theirs(void **state
     assert_null(consumer(s, "web")->restarted_for);
 }
 
-static void what_is_not_in_force_is_said_with_numbers(void **state)
+static void what_is_not_effective_is_said_with_numbers(void **state)
 {
-    struct stage *s = at_rest(state);
+    struct stage *s = start_idle(state);
     settled_plan(s);
     assert_condition(s, "Ready", true, "Accepted", "");
     s->beyond.consumers = 7;
@@ -570,7 +570,7 @@ int main(void)
 {
 #define SCENE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        SCENE(a_pair_of_the_older_policy_is_left_alone_and_told),
+        SCENE(a_pair_of_the_older_policy_is_left_alone_and_reported),
         SCENE(it_is_settled_here_when_the_older_has_finished),
         SCENE(what_the_older_did_not_finish_falls_to_the_younger),
         SCENE(what_the_older_did_is_not_done_again),
@@ -585,7 +585,7 @@ int main(void)
         SCENE(a_workload_keeps_its_memory_under_another_name),
         SCENE(a_name_that_means_another_workload_brings_no_memory_along),
         SCENE(two_workloads_that_swap_their_names_keep_what_is_theirs),
-        SCENE(what_is_not_in_force_is_said_with_numbers),
+        SCENE(what_is_not_effective_is_said_with_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

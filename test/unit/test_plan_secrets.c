@@ -234,13 +234,13 @@ static void a_changed_key_restarts_who_takes_it_once(void **state)
     assert_int_equal(recorded_plan(c)->restarts_len, 0);
 }
 
-static void a_key_that_nobody_takes_concerns_nobody(void **state)
+static void a_key_that_no_consumer_takes_concerns_none(void **state)
 {
     struct cluster *c = *state;
     put(c, "leaf", "h1", "p2", 1);
     const struct cr_plan *p = recorded_plan(c);
     assert_int_equal(p->restarts_len, 0);
-    assert_false(p->status.secrets[0].pending.set); /* nobody to wait for */
+    assert_false(p->status.secrets[0].pending.set); /* nothing to wait for */
 }
 
 static void what_overtakes_a_change_of_one_key_keeps_it(void **state)
@@ -256,8 +256,8 @@ static void what_overtakes_a_change_of_one_key_keeps_it(void **state)
     settle(c);
 }
 
-/* Too many entries to be told apart, for a while: it may have been any, whatever can be told later. */
-static void what_could_not_be_told_once_stays_so_until_the_end(void **state)
+/* Too many entries to be distinguished, for a while: it may have been any, whatever is known later. */
+static void what_was_unknown_once_stays_so_until_the_end(void **state)
 {
     static const char *const keystores[] = {"p2", "p3", "p4"};
     struct cluster *c = *state;
@@ -426,7 +426,7 @@ static void one_annotation_by_a_lost_key_does_not_silence_another(void **state)
 
 /* --- without a key --- */
 
-static void what_cannot_be_digested_is_told_and_nothing_is_forgotten(void **state)
+static void what_cannot_be_digested_is_reported_and_nothing_is_forgotten(void **state)
 {
     struct cluster *c = *state;
     put(c, "leaf", "h1", "p1", 0);
@@ -447,7 +447,7 @@ static void what_cannot_be_digested_is_told_and_nothing_is_forgotten(void **stat
     assert_true(c->plan.status.secrets[0].pending.changes & CR_CHANGE_OPAQUE);
 }
 
-static void who_takes_no_opaque_material_is_not_told(void **state)
+static void no_report_for_who_takes_no_opaque_material(void **state)
 {
     struct cluster *c = *state;
     struct cr_json *spec = cr_json_edit(cr_json_edit(cr_json_edit(c->workload, "spec"), "template"), "spec");
@@ -496,7 +496,7 @@ static void without_a_key_a_missed_entry_is_missed_by_its_name(void **state)
     assert_string_equal(cr_or_empty(p->status.secrets[0].problem_reason), "IncompleteMaterial");
 }
 
-static void an_entry_that_nobody_takes_may_go(void **state)
+static void an_entry_that_no_consumer_takes_may_go(void **state)
 {
     struct cluster *c = *state;
     put(c, "leaf", "h1", NULL, 1);
@@ -550,7 +550,7 @@ static void a_secret_that_becomes_immutable_with_its_change_is_like_any(void **s
 
 /* --- trust --- */
 
-static void an_expired_ca_among_others_is_told_and_nothing_refused(void **state)
+static void an_expired_ca_among_others_is_reported_and_nothing_refused(void **state)
 {
     struct cluster *c = *state;
     plan(c);
@@ -597,9 +597,9 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_changed_key_restarts_who_takes_it_once),
-        TEST(a_key_that_nobody_takes_concerns_nobody),
+        TEST(a_key_that_no_consumer_takes_concerns_none),
         TEST(what_overtakes_a_change_of_one_key_keeps_it),
-        TEST(what_could_not_be_told_once_stays_so_until_the_end),
+        TEST(what_was_unknown_once_stays_so_until_the_end),
         TEST(a_leaf_that_came_back_and_went_again_counts_as_old),
         TEST(another_digest_key_is_first_sight_not_a_change),
         TEST(a_change_that_comes_with_another_digest_key_is_not_seen),
@@ -609,14 +609,14 @@ int main(void)
         TEST(an_annotation_by_a_lost_key_forces_nothing),
         TEST(an_annotation_by_the_same_key_is_a_memory),
         TEST(one_annotation_by_a_lost_key_does_not_silence_another),
-        TEST(what_cannot_be_digested_is_told_and_nothing_is_forgotten),
-        TEST(who_takes_no_opaque_material_is_not_told),
+        TEST(what_cannot_be_digested_is_reported_and_nothing_is_forgotten),
+        TEST(no_report_for_who_takes_no_opaque_material),
         TEST(an_entry_that_a_consumer_takes_is_missed),
         TEST(an_entry_that_the_policy_no_longer_names_is_not_missed),
         TEST(without_a_key_a_missed_entry_is_missed_by_its_name),
-        TEST(an_entry_that_nobody_takes_may_go),
+        TEST(an_entry_that_no_consumer_takes_may_go),
         TEST(a_replaced_immutable_secret_asks_for_a_person),
-        TEST(an_expired_ca_among_others_is_told_and_nothing_refused),
+        TEST(an_expired_ca_among_others_is_reported_and_nothing_refused),
         TEST(a_process_that_restarted_itself_is_succeeded_by_one_that_goes_on),
         TEST(a_secret_that_becomes_immutable_with_its_change_is_like_any),
     };

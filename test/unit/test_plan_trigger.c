@@ -1,4 +1,4 @@
-/* A program that reads again only when its pod's reloader tells it to: what the reloader's page shows, and what becomes
+/* A program that reads again only when its pod's reloader notifies it: what the reloader's page shows, and what becomes
  * of it. */
 #include "support/scene.h"
 
@@ -7,14 +7,14 @@
 
 /* One Deployment with one Secret and two pods: nginx, and its reloader. */
 
-static const char told[] = "{name: web, image: 'nginx:1.27.4', volumeMounts: [{name: certs, mountPath: /certs}]}, "
-                           "{name: reloader, image: r, ports: [{name: certroll-reload, containerPort: 9950}], "
-                           "volumeMounts: [{name: certs, mountPath: /certs}]}";
+static const char notified[] = "{name: web, image: 'nginx:1.27.4', volumeMounts: [{name: certs, mountPath: /certs}]}, "
+                               "{name: reloader, image: r, ports: [{name: certroll-reload, containerPort: 9950}], "
+                               "volumeMounts: [{name: certs, mountPath: /certs}]}";
 static const char alone[] = "{name: web, image: 'nginx:1.27.4', volumeMounts: [{name: certs, mountPath: /certs}]}";
 
 enum { DELAY = 30 * SECOND, DEADLINE = CR_KUBELET_REFRESH_MS + DELAY };
 
-static const char told_of_two[] =
+static const char notified_of_two[] =
     "{name: web, image: 'nginx:1.27.4', volumeMounts: [{name: certs, mountPath: /certs}, {name: clients, mountPath: "
     "/clients}]}, {name: reloader, image: r, ports: [{name: certroll-reload, containerPort: 9950}], volumeMounts: "
     "[{name: certs, mountPath: /certs}, {name: clients, mountPath: /clients}]}";
@@ -227,7 +227,7 @@ static void pods_are_nudged_and_their_reloaders_asked(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     const struct cr_plan *p = change(&t, "new", "ca");
     assert_decided(&t, CR_DECISION_TRIGGER);
     assert_int_equal(p->restarts_len, 0);
@@ -239,11 +239,11 @@ static void pods_are_nudged_and_their_reloaders_asked(void **state)
     assert_example(&t, "its reloader has not been asked yet");
 }
 
-static void a_first_sight_asks_nobody(void **state)
+static void a_first_sight_asks_no_page(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     const struct cr_plan *p = scene_due(t.s);
     assert_int_equal(p->probes_len, 0);
     assert_int_equal(p->nudges_len, 0);
@@ -254,7 +254,7 @@ static void what_is_delivered_and_proven_is_verified(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     change(&t, "new", "ca");
     struct said old = delivered("old", "ca", true, false), new = delivered("new", "ca", true, false);
     see(&t, 0, &new);
@@ -273,7 +273,7 @@ static void what_cannot_be_proven_is_inferred_at_once(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     change(&t, "new", "ca");
     struct said new = delivered("new", "ca", false, false);
     see_all(&t, &new);
@@ -286,7 +286,7 @@ static void a_proof_that_is_under_way_is_waited_for(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     change(&t, "new", "ca");
     struct said new = delivered("new", "ca", false, false);
     new.state = CR_RELOADER_PENDING;
@@ -300,7 +300,7 @@ static void who_has_found_it_is_not_nudged_again(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     change(&t, "new", "ca");
     struct said found = delivered("old", "ca", false, false), waits = found;
     found.found_leaf = "new";
@@ -318,7 +318,7 @@ static void time_proves_nothing_of_a_reloader(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     change(&t, "new", "ca");
     struct said waits = delivered("old", "ca", false, false);
     const struct cr_plan *p = NULL;
@@ -336,7 +336,7 @@ static void what_was_seen_before_the_change_says_nothing(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     hold(&t, "old", "ca");
     struct said new = delivered("new", "ca", true, false);
     see_all(&t, &new);
@@ -349,7 +349,7 @@ static void a_page_that_cannot_be_read_says_why_for_ever(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     change(&t, "new", "ca");
     for (int i = 0; i < 10; i++) {
         for (size_t k = 0; k < 2; k++)
@@ -366,7 +366,7 @@ static void another_secrets_material_says_nothing(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     change(&t, "new", "ca");
     struct said other = delivered("other", "another", true, false);
     see_all(&t, &other);
@@ -391,7 +391,7 @@ static void an_old_leaf_past_the_deadline_is_restarted_for(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     change(&t, "new", "ca");
     struct said said = failing();
     for (int64_t ms = 0; ms + 10 * SECOND < DEADLINE; ms += 10 * SECOND) {
@@ -414,7 +414,7 @@ static void on_timeout_report_restarts_nothing(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, "{certsPage: {port: 9902}, onTimeout: Report}");
+    open_fixture(&t, notified, "{certsPage: {port: 9902}, onTimeout: Report}");
     change(&t, "new", "ca");
     struct said said = failing();
     for (int i = 0; i < 10; i++) {
@@ -424,12 +424,12 @@ static void on_timeout_report_restarts_nothing(void **state)
     assert_pods(&t, 0, 0, 2, 0);
 }
 
-/* A new pod would be told the same. */
+/* A new pod would get the same. */
 static void what_is_refused_is_not_restarted_for(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     change(&t, "new", "ca");
     struct said said = failing();
     said.state = CR_RELOADER_REFUSED;
@@ -448,7 +448,7 @@ static void trust_has_arrived_when_it_is_passed_on_and_not_before(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     change(&t, "old", "new ca");
     assert_decided(&t, CR_DECISION_TRIGGER);
     struct said said = delivered("old", "ca", true, false);
@@ -473,7 +473,7 @@ static void trust_that_is_proven_is_verified(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     change(&t, "old", "new ca");
     struct said said = delivered("old", "new ca", true, true);
     see_all(&t, &said);
@@ -486,7 +486,7 @@ static void a_leaf_that_is_seen_says_nothing_of_cas_that_are_not(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     change(&t, "new", "new ca");
     struct said said = delivered("new", "ca", true, false);
     see_all(&t, &said);
@@ -512,7 +512,7 @@ static void hold_clients(struct fixture *t, const char *cas)
 static void cas_of_clients_beside_a_leaf(const char *cas_of_leaf, int inferred)
 {
     FIXTURE t;
-    open_fixture(&t, told_of_two, NULL);
+    open_fixture(&t, notified_of_two, NULL);
     decree(&t, "{name: web}, {name: clients}", NULL);
     hold(&t, "old", cas_of_leaf);
     hold_clients(&t, "theirs");
@@ -544,11 +544,11 @@ static void cas_of_a_secret_of_their_own_arrive_beside_the_leaf_of_another(void 
     cas_of_clients_beside_a_leaf("new theirs", 0); /* they may be those of the leaf's Secret */
 }
 
-static void a_reloader_without_the_cas_is_told(void **state)
+static void a_reloader_without_the_cas_is_reported(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     change(&t, "old", "new ca");
     struct said said = delivered("old", NULL, true, false);
     see_all(&t, &said);
@@ -574,7 +574,7 @@ static void a_handshake_counts_more_than_the_page(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, "{port: 8443}");
+    open_fixture(&t, notified, "{port: 8443}");
     change(&t, "new", "ca");
     struct said new = delivered("new", "ca", true, false), said = failing();
     see(&t, 0, &new);
@@ -586,11 +586,11 @@ static void a_handshake_counts_more_than_the_page(void **state)
     assert_example(&t, "port 8443 still serves the old leaf");
 }
 
-static void a_port_that_tells_nothing_of_cas_leaves_them_to_the_page(void **state)
+static void a_port_that_shows_nothing_of_cas_leaves_them_to_the_page(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, "{port: 8443}");
+    open_fixture(&t, notified, "{port: 8443}");
     const struct cr_plan *p = change(&t, "old", "new ca");
     assert_true(p->probes[0].trust);
     assert_int_equal(p->probes[0].reloader_port, 9950);
@@ -610,7 +610,7 @@ static void without_its_reloader_it_is_restarted(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     change(&t, "new", "ca");
     assert_int_equal(after(&t, SECOND)->restarts_len, 0);
     fit_out(&t, alone);
@@ -624,7 +624,7 @@ static void a_chain_does_not_show_on_a_page(void **state)
 {
     (void)state;
     FIXTURE t;
-    open_fixture(&t, told, NULL);
+    open_fixture(&t, notified, NULL);
     change(&t, "old", "ca");
     scene_record(t.s);
     t.s->now_ms += SECOND;
@@ -645,7 +645,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pods_are_nudged_and_their_reloaders_asked),
-        cmocka_unit_test(a_first_sight_asks_nobody),
+        cmocka_unit_test(a_first_sight_asks_no_page),
         cmocka_unit_test(what_is_delivered_and_proven_is_verified),
         cmocka_unit_test(what_cannot_be_proven_is_inferred_at_once),
         cmocka_unit_test(a_proof_that_is_under_way_is_waited_for),
@@ -661,9 +661,9 @@ int main(void)
         cmocka_unit_test(trust_that_is_proven_is_verified),
         cmocka_unit_test(a_leaf_that_is_seen_says_nothing_of_cas_that_are_not),
         cmocka_unit_test(cas_of_a_secret_of_their_own_arrive_beside_the_leaf_of_another),
-        cmocka_unit_test(a_reloader_without_the_cas_is_told),
+        cmocka_unit_test(a_reloader_without_the_cas_is_reported),
         cmocka_unit_test(a_handshake_counts_more_than_the_page),
-        cmocka_unit_test(a_port_that_tells_nothing_of_cas_leaves_them_to_the_page),
+        cmocka_unit_test(a_port_that_shows_nothing_of_cas_leaves_them_to_the_page),
         cmocka_unit_test(without_its_reloader_it_is_restarted),
         cmocka_unit_test(a_chain_does_not_show_on_a_page),
     };

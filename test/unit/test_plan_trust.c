@@ -3,7 +3,7 @@
 
 #include "rotation/diff.h"
 
-/* One Deployment, whose software and verify a test chooses, with one Secret and two pods. */
+/* One Deployment with software and verify of a test's choice, with one Secret and two pods. */
 
 static const char gateway[] = /* reloads its clientCA */
     "{name: web, image: 'docker.io/envoyproxy/gateway:v1.9.0', volumeMounts: [{name: certs, mountPath: /certs}]}";
@@ -288,7 +288,7 @@ static void a_ca_that_went_must_not_be_announced_any_more(void **state)
     assert_settled(&t, CR_SETTLED_VERIFIED, CR_SETTLED_FIRST_SIGHT);
 }
 
-/* In the text of a CA nothing tells when it was made: one of the same name looks like the one before. */
+/* The text of a CA does not show when it was made: one of the same name looks like the one before. */
 static void a_ca_of_the_same_name_is_not_taken_for_the_new_one(void **state)
 {
     (void)state;
@@ -315,7 +315,7 @@ static void who_asks_its_clients_for_nothing_is_judged_by_time(void **state)
     const struct cr_plan *p = after(&t, 300);
     assert_pods(&t, 0, 0, 0, 2);
     assert_example(&t, "waits until");
-    assert_int_equal(p->probes_len, 0); /* it will not tell more: asked less often */
+    assert_int_equal(p->probes_len, 0); /* it will not show more: asked less often */
     p = after(&t, 1800);
     assert_int_equal(p->probes_len, 2);
     after(&t, 100 * SECOND);
@@ -340,7 +340,7 @@ static void who_cannot_be_reached_is_judged_by_time(void **state)
     assert_settled(&t, CR_SETTLED_INFERRED, CR_SETTLED_FIRST_SIGHT); /* the weakest counts */
 }
 
-static void where_nobody_looks_time_tells(void **state)
+static void where_no_probe_looks_time_decides(void **state)
 {
     (void)state;
     FIXTURE t;
@@ -492,7 +492,7 @@ static void a_new_pod_with_the_old_cas_goes(void **state)
     assert_int_equal(p->evictions[0].pod, 0);
 }
 
-/* --- software of which nobody knows what it does with a CA --- */
+/* --- software of which it is not known what it does with a CA --- */
 
 static void of_unknown_software_nothing_is_old(void **state)
 {
@@ -616,7 +616,7 @@ static void where_only_the_leaf_is_seen_trust_is_inferred(void **state)
 
 /* --- two Secrets of one server --- */
 
-/* Beside "web" the Secret "admin", at rest, with a CA in common. One endpoint shows admin's leaf, or names a Secret. */
+/* Beside "web" the Secret "admin", idle, with a CA in common. One endpoint shows admin's leaf, or names a Secret. */
 static enum cr_evidence judge_beside_admin(const char *admin_leaf, const char *admin_ca, const char *demands)
 {
     FIXTURE t;
@@ -659,7 +659,7 @@ static enum cr_evidence judge_beside_admin(const char *admin_leaf, const char *a
     return !web->pending.set && web->trust_by == CR_SETTLED_VERIFIED ? CR_EVIDENCE_VERIFIED : CR_EVIDENCE_UNKNOWN;
 }
 
-static void an_endpoint_speaks_for_the_secret_whose_leaf_it_serves(void **state)
+static void an_endpoint_counts_for_the_secret_of_the_leaf_it_serves(void **state)
 {
     static const struct {
         const char *rule;
@@ -679,9 +679,9 @@ static void an_endpoint_speaks_for_the_secret_whose_leaf_it_serves(void **state)
             fail_msg("%s", rows[i].rule);
 }
 
-/* --- nobody, and others --- */
+/* --- no reader, and others --- */
 
-static void what_nobody_reads_is_verified(void **state)
+static void what_no_consumer_reads_is_verified(void **state)
 {
     (void)state;
     FIXTURE t;
@@ -725,7 +725,7 @@ int main(void)
         cmocka_unit_test(a_ca_of_the_same_name_is_not_taken_for_the_new_one),
         cmocka_unit_test(who_asks_its_clients_for_nothing_is_judged_by_time),
         cmocka_unit_test(who_cannot_be_reached_is_judged_by_time),
-        cmocka_unit_test(where_nobody_looks_time_tells),
+        cmocka_unit_test(where_no_probe_looks_time_decides),
         cmocka_unit_test(who_still_has_the_old_cas_past_the_deadline_is_restarted),
         cmocka_unit_test(unless_the_policy_only_wants_a_report),
         cmocka_unit_test(seen_is_better_than_a_start),
@@ -739,8 +739,8 @@ int main(void)
         cmocka_unit_test(a_new_leaf_says_nothing_of_the_ca_that_came_with_it),
         cmocka_unit_test(nor_a_new_ca_of_the_leaf),
         cmocka_unit_test(where_only_the_leaf_is_seen_trust_is_inferred),
-        cmocka_unit_test(an_endpoint_speaks_for_the_secret_whose_leaf_it_serves),
-        cmocka_unit_test(what_nobody_reads_is_verified),
+        cmocka_unit_test(an_endpoint_counts_for_the_secret_of_the_leaf_it_serves),
+        cmocka_unit_test(what_no_consumer_reads_is_verified),
         cmocka_unit_test(no_pods_no_doubt),
         cmocka_unit_test(the_level_is_that_of_the_last_change),
     };

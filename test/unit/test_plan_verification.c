@@ -90,7 +90,7 @@ static void pods_are_asked_at_first_sight_and_nothing_is_claimed_before(void **s
 }
 
 /* The pod serves serial 758, the Secret holds 759. */
-static void a_pod_that_serves_another_certificate_is_told_and_left_alone(void **state)
+static void a_pod_that_serves_another_certificate_is_reported_and_left_alone(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
@@ -174,7 +174,7 @@ static void who_cannot_be_reached_is_waited_for_or_inferred_as_the_policy_says(v
     }
 }
 
-static void nobody_is_asked_by_a_policy_that_is_switched_off(void **state)
+static void a_policy_that_is_switched_off_probes_no_pod(void **state)
 {
     (void)state;
     for (int plan_mode = 0; plan_mode < 2; plan_mode++) {
@@ -241,7 +241,7 @@ static void a_consumer_that_is_added_is_asked_and_the_others_are_not(void **stat
     expect_converged(s, "True", "Converged");
 }
 
-static void where_to_ask_is_asked_anew_when_it_changes(void **state)
+static void where_to_ask_is_asked_again_when_it_changes(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
@@ -280,7 +280,7 @@ static void a_pod_that_comes_later_is_asked_once_it_is_ready(void **state)
     assert_int_equal(scene_status(s, 0)->verification.until_ms, s->pods[0][3].created_ms);
 }
 
-/* Those of the newest second may have others beside them that nobody has seen. */
+/* Those of the newest second may have others beside them that were not seen. */
 static void a_new_process_asks_only_who_may_be_new(void **state)
 {
     (void)state;
@@ -323,7 +323,7 @@ static void what_a_rotation_has_seen_needs_no_second_look(void **state)
     assert_int_equal(scene_status(s, 0)->pods.total, 3);
 }
 
-static void a_clock_that_is_set_back_starts_the_wait_anew(void **state)
+static void a_clock_that_is_set_back_restarts_the_wait(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
@@ -341,17 +341,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pods_are_asked_at_first_sight_and_nothing_is_claimed_before),
-        cmocka_unit_test(a_pod_that_serves_another_certificate_is_told_and_left_alone),
+        cmocka_unit_test(a_pod_that_serves_another_certificate_is_reported_and_left_alone),
         cmocka_unit_test(a_change_after_that_is_rolled_out_as_ever),
         cmocka_unit_test(who_cannot_be_reached_is_waited_for_or_inferred_as_the_policy_says),
-        cmocka_unit_test(nobody_is_asked_by_a_policy_that_is_switched_off),
+        cmocka_unit_test(a_policy_that_is_switched_off_probes_no_pod),
         cmocka_unit_test(without_verify_first_sight_is_a_baseline_and_called_so),
         cmocka_unit_test(a_consumer_that_is_added_is_asked_and_the_others_are_not),
-        cmocka_unit_test(where_to_ask_is_asked_anew_when_it_changes),
+        cmocka_unit_test(where_to_ask_is_asked_again_when_it_changes),
         cmocka_unit_test(a_pod_that_comes_later_is_asked_once_it_is_ready),
         cmocka_unit_test(a_new_process_asks_only_who_may_be_new),
         cmocka_unit_test(what_a_rotation_has_seen_needs_no_second_look),
-        cmocka_unit_test(a_clock_that_is_set_back_starts_the_wait_anew),
+        cmocka_unit_test(a_clock_that_is_set_back_restarts_the_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

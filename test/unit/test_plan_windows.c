@@ -404,7 +404,7 @@ static void what_ends_is_what_a_restart_would_replace(void **state)
     assert_int_equal(plan(c)->restarts_len, 1);
 }
 
-static void a_certificate_that_ends_before_its_window_is_told(void **state)
+static void a_certificate_that_ends_before_its_window_is_reported(void **state)
 {
     struct cluster *c = *state;
     see_settled_ending(c, c->now_ms + HOUR, c->now_ms + 3650 * DAY);
@@ -435,7 +435,7 @@ int main(void)
         T(a_stale_new_pod_is_evicted_in_windows_only),
         T(before_the_certificate_in_use_ends_a_restart_no_longer_waits),
         T(what_ends_is_what_a_restart_would_replace),
-        T(a_certificate_that_ends_before_its_window_is_told),
+        T(a_certificate_that_ends_before_its_window_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

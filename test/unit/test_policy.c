@@ -12,7 +12,7 @@
 #include "base/buffer.h"
 #include "base/strings.h"
 
-/* A policy whose spec is the given JSON. Owned; NULL with err set when it is refused. */
+/* A policy with the given JSON as its spec. Owned; NULL with err set when it is refused. */
 static struct cr_policy *decode(const char *spec, struct cr_error *err)
 {
     cr_autofree char *text = cr_asprintf("{\"metadata\":{\"namespace\":\"shop\",\"name\":\"front\",\"uid\":\"u-1\","

@@ -137,7 +137,7 @@ static void test_more_than_is_kept_is_refused(void **state)
     free(long_page);
 }
 
-static void test_words_of_a_pod_harm_nobody(void **state)
+static void test_words_of_a_pod_are_harmless(void **state)
 {
     (void)state;
     struct cr_error err = {0};
@@ -172,7 +172,7 @@ int main(void)
         cmocka_unit_test(test_a_whole_page),
         cmocka_unit_test(test_what_is_no_such_page_is_refused_as_a_whole),
         cmocka_unit_test(test_more_than_is_kept_is_refused),
-        cmocka_unit_test(test_words_of_a_pod_harm_nobody),
+        cmocka_unit_test(test_words_of_a_pod_are_harmless),
         cmocka_unit_test(test_a_copy_is_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,7 +78,7 @@ static const struct page_case {
     {"the leaf of one, the CAs of another", {{D, "new", "", "new", "", "new", true, false, ""},
      {D, "new", "T", "new", "T", "", false, true, ""}}, 2, DELIVERED, NEW, true, true, ""},
 
-    /* --- CAs that are told of by themselves --- */
+    /* --- CAs that are reported by themselves --- */
     {"the leaf of one, the CAs alone of another", {{D, "new", "", "new", "", "new", true, false, ""},
      {D, "", "T", "", "T", "", false, false, ""}}, 2, NEW, DELIVERED, true, true, ""},
     {"the same, which the volume does not have yet", {{D, "old", "", "old", "", "", false, false, ""},

@@ -232,7 +232,7 @@ static void jitter_is_small_and_spread_and_the_same_each_time(void **state)
         assert_in_range(tenths[i], 50, 150);
 }
 
-static void times_are_told_as_clocks_there_show_them(void **state)
+static void times_are_printed_as_local_clocks_show_them(void **state)
 {
     (void)state;
     static const struct {
@@ -260,7 +260,7 @@ int main(void)
         cmocka_unit_test(from_anywhere_the_same_opening_is_next),
         cmocka_unit_test(windows_open_and_close),
         cmocka_unit_test(jitter_is_small_and_spread_and_the_same_each_time),
-        cmocka_unit_test(times_are_told_as_clocks_there_show_them),
+        cmocka_unit_test(times_are_printed_as_local_clocks_show_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

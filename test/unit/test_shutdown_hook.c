@@ -180,7 +180,7 @@ static void a_hook_that_asks_a_shutdown_manager(void **state)
     assert_found(cases, cr_array_len(cases));
 }
 
-static void times_that_cannot_hold_in_the_pod_are_told(void **state)
+static void times_that_cannot_hold_in_the_pod_are_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -252,7 +252,7 @@ static void what_is_no_pod_has_none(void **state)
     assert_int_equal(hooks.len, 0);
 }
 
-/* Somebody else's template, as large as the API server takes it: each hook could ask each container. */
+/* A template of others, as large as the API server takes it: each hook could ask each container. */
 static void a_pod_of_thousands_of_containers_is_read_once(void **state)
 {
     (void)state;
@@ -285,7 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hook_that_runs_a_shutdown_manager),
         cmocka_unit_test(a_hook_that_asks_a_shutdown_manager),
-        cmocka_unit_test(times_that_cannot_hold_in_the_pod_are_told),
+        cmocka_unit_test(times_that_cannot_hold_in_the_pod_are_reported),
         cmocka_unit_test(what_is_no_pod_has_none),
         cmocka_unit_test(a_pod_of_thousands_of_containers_is_read_once),
     };

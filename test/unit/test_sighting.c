@@ -180,7 +180,7 @@ static void judge(const struct shown_case *c)
         fail_msg("%s: old at %lld", c->rule, (long long)shown.old_ms);
 }
 
-static void endpoints_speak_for_the_secret_whose_leaf_they_show(void **state)
+static void endpoints_count_for_the_secret_of_the_leaf_they_show(void **state)
 {
     (void)state;
     for (size_t i = 0; i < cr_array_len(cases); i++)
@@ -188,7 +188,7 @@ static void endpoints_speak_for_the_secret_whose_leaf_they_show(void **state)
 }
 
 /* The latest sight of an old leaf counts for the deadline. */
-static void the_last_sight_of_an_old_leaf_is_told(void **state)
+static void the_last_sight_of_an_old_leaf_is_reported(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_strvec) struct cr_strvec old = {0};
@@ -207,7 +207,7 @@ static void the_last_sight_of_an_old_leaf_is_told(void **state)
     }
 }
 
-/* Names and words may be long; what is told fits, and ends with a zero. */
+/* Names and words may be long; the text fits, and ends with a zero. */
 static void long_names_and_words_are_cut(void **state)
 {
     (void)state;
@@ -249,8 +249,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_that_is_only_reported_does_not_count),
-        cmocka_unit_test(endpoints_speak_for_the_secret_whose_leaf_they_show),
-        cmocka_unit_test(the_last_sight_of_an_old_leaf_is_told),
+        cmocka_unit_test(endpoints_count_for_the_secret_of_the_leaf_they_show),
+        cmocka_unit_test(the_last_sight_of_an_old_leaf_is_reported),
         cmocka_unit_test(long_names_and_words_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ static const char GONE[] = "(unreachable)";
 static const char MORE[] = "(more names than are read)";
 
 /* CAs are words: "new", "old". "old2/old" has the subject of "old", "!new" has expired, "old?" is remembered without
- * its subject, "#7" has a serial number that tells nothing. */
+ * its subject, "#7" has a serial number that shows nothing. */
 struct trust_case {
     const char *rule;
     unsigned roles;
@@ -328,7 +328,7 @@ static void a_bundle_too_long_to_be_remembered_can_only_be_seen_missing(void **s
     }
 }
 
-static void nobody_who_looks_is_nothing_seen(void **state)
+static void without_a_probe_nothing_is_seen(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_material) struct cr_material target = {0};
@@ -344,7 +344,7 @@ static void nobody_who_looks_is_nothing_seen(void **state)
 
 /* --- a client's leaf --- */
 
-static void the_page_tells_of_a_leaf_that_is_presented(void **state)
+static void the_page_shows_a_leaf_that_is_presented(void **state)
 {
     static const struct {
         const char *rule;
@@ -391,8 +391,8 @@ int main(void)
         cmocka_unit_test(what_is_seen_of_trust),
         cmocka_unit_test(what_was_seen_before_the_change_says_nothing),
         cmocka_unit_test(a_bundle_too_long_to_be_remembered_can_only_be_seen_missing),
-        cmocka_unit_test(nobody_who_looks_is_nothing_seen),
-        cmocka_unit_test(the_page_tells_of_a_leaf_that_is_presented),
+        cmocka_unit_test(without_a_probe_nothing_is_seen),
+        cmocka_unit_test(the_page_shows_a_leaf_that_is_presented),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

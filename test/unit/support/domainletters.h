@@ -31,7 +31,7 @@ struct plan_case {
     const char *spec; /* words: issue, cross, converged, never, retain0, staging, suspend, token:CA, handled, … */
     const char *cas;  /* letters at hand; current and next one of ISSUE: upper case, the last is the next */
     struct object_row objects[OBJECTS];
-    const char *plan; /* "0:ba=I:b", … ; see tell() */
+    const char *plan; /* "0:ba=I:b", … ; see describe() */
     enum cr_stage stage;
 };
 
@@ -274,7 +274,7 @@ static inline struct scene *scene_new(const struct plan_case *c)
 
 /* "0:ba" object 0 gets the bundle b, a; "=I:b" with a leaf by b, "x" cross-signed; "=M" that of its source; "=P" the
  * previous one; "s" what is there is kept. Then "next", "first", "promote", "delete", "record". */
-static inline char *tell(const struct scene *s, const struct cr_domain_plan *plan)
+static inline char *describe(const struct scene *s, const struct cr_domain_plan *plan)
 {
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     for (size_t i = 0; i < plan->writes_len; i++) {

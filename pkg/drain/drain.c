@@ -79,7 +79,7 @@ static enum cr_drain_phase phase_of(const struct run *run, int64_t now_ms)
     return now_ms < run->state.started_ms + run->options->rules.delay_ms ? CR_DRAIN_DELAYED : CR_DRAIN_BEGINNING;
 }
 
-static void tell(struct run *run, int64_t now_ms)
+static void notify(struct run *run, int64_t now_ms)
 {
     struct cr_drain_progress *progress = &run->progress;
     progress->phase = phase_of(run, now_ms);
@@ -134,7 +134,7 @@ static void begin(struct run *run, int64_t now_ms)
     struct cr_error err = {0};
     const struct cr_drain_strategy *strategy = run->options->strategy;
     const struct cr_drain_attempt attempt = new_attempt(run, now_ms);
-    tell(run, now_ms);
+    notify(run, now_ms);
     bool ok = strategy->begin(&run->target, &attempt, &err);
     int64_t done_ms = cr_clock_monotonic_ms();
     if (ok) {
@@ -144,7 +144,7 @@ static void begin(struct run *run, int64_t now_ms)
         run->state.next_begin_ms = done_ms + cr_drain_begin_pause(++run->begin_failures);
         note_failure(run, "the proxy cannot be told to drain, trying again", &attempt, &err, done_ms);
     }
-    tell(run, done_ms);
+    notify(run, done_ms);
 }
 
 static void look(struct run *run, int64_t now_ms)
@@ -162,7 +162,7 @@ static void look(struct run *run, int64_t now_ms)
         cr_drain_log_open(&run->log, state->open, state->looked_ms);
     else
         note_failure(run, "open connections cannot be counted, trying again", &attempt, &err, state->looked_ms);
-    tell(run, state->looked_ms);
+    notify(run, state->looked_ms);
 }
 
 /* --- the whole --- */
@@ -175,7 +175,7 @@ static void start(struct run *run, int64_t now_ms)
     run->state = (struct cr_drain_state){
         .started_ms = now_ms, .begun_ms = -1, .next_begin_ms = now_ms, .asked_ms = -1, .looked_ms = -1};
     cr_drain_log_start(&run->log, run->options, now_ms);
-    tell(run, now_ms);
+    notify(run, now_ms);
 }
 
 /* Few enough, and yet it timed out: that was before this process stood still (cr_drain_next). */
@@ -215,7 +215,7 @@ enum cr_drain_result cr_drain_run(const struct cr_drain_options *options, struct
     start(&run, cr_clock_monotonic_ms());
     while (run.progress.result == CR_DRAIN_RESULT_NONE)
         run.progress.result = step(&run);
-    tell(&run, cr_clock_monotonic_ms());
+    notify(&run, cr_clock_monotonic_ms());
     cr_drain_log_end(&run.progress);
     if (last)
         *last = run.progress;

@@ -13,7 +13,7 @@ struct cr_drain_metrics {
     struct cr_metric *drains;
     struct cr_metric *duration;
     struct cr_metric *errors;
-    uint64_t errors_told; /* of the drain under way */
+    uint64_t errors_counted; /* of the drain under way */
 };
 
 void cr_drain_metrics_init(struct cr_drain_metrics *drain, struct cr_metrics *metrics);

@@ -234,7 +234,7 @@ static bool set_install(const struct cr_drain_given *given, struct cr_drain_flag
 
 /* --- all --- */
 
-static void tell_ignored(const struct cr_drain_given *given, struct cr_drain_flags *out)
+static void report_ignored(const struct cr_drain_given *given, struct cr_drain_flags *out)
 {
     if (given->wrongs > 1)
         cr_error_set(&out->ignored, CR_ERR_INVALID, "%s; and %d more", given->wrong.text, given->wrongs - 1);
@@ -262,7 +262,7 @@ static bool resolve(struct cr_drain_given *given, struct cr_drain_flags *out, st
         return set_install(given, out, err);
     if (!aim(given, out, err) || !set_times(given, out, err) || !set_pages(given, out, err))
         return false;
-    tell_ignored(given, out);
+    report_ignored(given, out);
     return true;
 }
 

@@ -74,7 +74,7 @@ static bool remember_processes(struct cr_strvec *memory, const struct cr_proc *m
 }
 
 /* With pid 1 its namespace ends, and with that all who are in it. */
-static void foretell_end(const struct cr_proc *master)
+static void log_coming_end(const struct cr_proc *master)
 {
     if (master->pid == 1)
         cr_log(CR_LOG_INFO, "nginx is the first process of this container: when it has drained it ends, and this hook "
@@ -92,7 +92,7 @@ static bool begin(const struct cr_drain_target *target, const struct cr_drain_at
     remember_ports(target->memory, &master);
     if (!remember_processes(target->memory, &master, err))
         return false;
-    foretell_end(&master);
+    log_coming_end(&master);
     /* Those that it had just started, for a reload, are among its children afterwards. */
     return cr_proc_signal(&master, SIGQUIT, err) && remember_processes(target->memory, &master, err);
 }

@@ -86,7 +86,7 @@ static void take_failure(struct cr_auth *auth, const struct cr_error *err)
 }
 
 /* Posted: the loop's thread. */
-static void tell_wait(void *arg)
+static void notify_wait(void *arg)
 {
     struct cr_auth_wait *wait = arg;
     const struct cr_auth_wait_options options = wait->options;
@@ -102,7 +102,7 @@ static void post_waits(struct cr_auth *auth)
         struct cr_auth_wait *wait = LIST_FIRST(&auth->waits);
         LIST_REMOVE(wait, link);
         wait->posted = true;
-        cr_loop_post(wait->options.loop, tell_wait, wait);
+        cr_loop_post(wait->options.loop, notify_wait, wait);
     }
 }
 

@@ -27,7 +27,7 @@ enum {
     HEALTHY_MS = 60 * 1000,
     SHORT_MS = 5 * 1000, /* a stream that ends sooner did not do its work */
     MAX_RETRY_AFTER_MS = 5 * 60 * 1000,
-    ABSENT_MIN_MS = 60 * 1000, /* what the cluster does not have, a person adds, and waits that long for it */
+    MISSING_MIN_MS = 60 * 1000, /* what the cluster does not have, a person adds, and waits that long for it */
 };
 
 /* --- the request --- */
@@ -210,7 +210,7 @@ static int64_t retry_delay(struct cr_watch *watch, const struct cr_error *err)
 {
     int64_t delay = cr_backoff_next(&watch->backoff);
     if (watch->optional && (err->kind == CR_ERR_NOT_FOUND || err->kind == CR_ERR_FORBIDDEN))
-        return cr_random_between(ABSENT_MIN_MS, 2 * ABSENT_MIN_MS);
+        return cr_random_between(MISSING_MIN_MS, 2 * MISSING_MIN_MS);
     int64_t asked = err->retry_after_ms;
     if (asked > MAX_RETRY_AFTER_MS)
         asked = MAX_RETRY_AFTER_MS;

@@ -203,7 +203,7 @@ static bool copy(const struct slice *from, char *to, size_t size)
     return true;
 }
 
-static bool tell(const struct found *found, struct cr_watch_head *head)
+static bool fill_head(const struct found *found, struct cr_watch_head *head)
 {
     head->deleted = found->deleted;
     return found->name.len && found->resource_version.len && copy(&found->ns, head->ns, sizeof head->ns) &&
@@ -217,5 +217,5 @@ enum cr_watch_head_found cr_watch_head_read(const char *text, size_t len, struct
     struct found found = {0};
     if (!read_envelope(&c, &found))
         return c.stop;
-    return tell(&found, head) ? CR_WATCH_HEAD_OBJECT : CR_WATCH_HEAD_OTHER;
+    return fill_head(&found, head) ? CR_WATCH_HEAD_OBJECT : CR_WATCH_HEAD_OTHER;
 }

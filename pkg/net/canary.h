@@ -28,6 +28,6 @@ void cr_canary_probe(const struct cr_probe_target *targets, size_t count, int ti
 /* The rule, pure. stranger, nobody (without a certificate): NULL when not asked. *more: the verdict may change once the
  * stranger, and with HTTP's 401 nobody, was asked the same. */
 enum cr_probe_trust cr_canary_judge(const struct cr_probe_answer *canary, const struct cr_probe_answer *stranger,
-                                    const struct cr_probe_answer *nobody, bool *more);
+                                    const struct cr_probe_answer *anonymous, bool *more);
 
 #endif

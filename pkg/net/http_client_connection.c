@@ -75,9 +75,9 @@ struct attempt {
     const struct cr_buf *text; /* of the request */
     struct cr_http_response *response;
     struct cr_http_parse parse;
-    bool said;     /* the request is sent */
-    bool received; /* something has come */
-    bool unspoken; /* what came could not be understood, and err says why */
+    bool said;           /* the request is sent */
+    bool received;       /* something has come */
+    bool not_understood; /* what came could not be understood, and err says why */
 };
 
 static bool explain(const struct attempt *attempt, enum cr_http_link_end end, struct cr_error *err)
@@ -97,7 +97,7 @@ static bool explain(const struct attempt *attempt, enum cr_http_link_end end, st
 static bool not_understood(struct attempt *attempt, struct cr_error *err)
 {
     const char *origin = attempt->connection->origin;
-    attempt->unspoken = true;
+    attempt->not_understood = true;
     if (attempt->parse.too_long)
         return cr_error_set(err, CR_ERR_INVALID, "%s: the response is longer than the %zu bytes that are allowed",
                             origin, attempt->parse.max_body);
@@ -153,7 +153,8 @@ static bool may_begin(const struct cr_http_request *request, struct cr_error *er
 /* A refusal whose body is cut off is one. */
 static bool is_answer(const struct attempt *attempt, bool whole, const struct cr_error *err)
 {
-    return whole || (attempt->parse.status >= CR_HTTP_REFUSED && !attempt->unspoken && err->kind == CR_ERR_TRANSIENT);
+    return whole ||
+           (attempt->parse.status >= CR_HTTP_REFUSED && !attempt->not_understood && err->kind == CR_ERR_TRANSIENT);
 }
 
 static int retry_after_ms(const char *text)

@@ -134,7 +134,7 @@ struct cr_http_stream {
 
     int status; /* 0: not yet */
     int retry_after_ms;
-    bool status_told;
+    bool status_notified;
     struct cr_buf inbox;
     size_t received;
     size_t max_body; /* 0: no cap */

@@ -97,8 +97,8 @@ static bool judge(const struct cr_http_link *link, CURLcode result, int timeout_
     return cr_http_exchange_ended(&link->opener, result, CONNECTED, err);
 }
 
-static bool open_anew(struct cr_http_link *link, const struct cr_http_request *request, const char *user_agent,
-                      const struct cr_http_identity *identity, struct cr_error *err)
+static bool open_new(struct cr_http_link *link, const struct cr_http_request *request, const char *user_agent,
+                     const struct cr_http_identity *identity, struct cr_error *err)
 {
     CURLcode result = CURLE_OK;
     if (!prepare(link, request, user_agent, identity, err))
@@ -114,7 +114,7 @@ static bool open_anew(struct cr_http_link *link, const struct cr_http_request *r
 bool cr_http_link_open(struct cr_http_link *link, const struct cr_http_request *request, const char *user_agent,
                        const struct cr_http_identity *identity, struct cr_error *err)
 {
-    if (link->fd != CURL_SOCKET_BAD || open_anew(link, request, user_agent, identity, err))
+    if (link->fd != CURL_SOCKET_BAD || open_new(link, request, user_agent, identity, err))
         return true;
     cr_http_link_close(link);
     return false;

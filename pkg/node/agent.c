@@ -83,7 +83,7 @@ static int64_t least(int64_t a, int64_t b)
 static int64_t pause_of(const struct cr_node_agent *agent)
 {
     int64_t now_ms = cr_clock_monotonic_ms();
-    int64_t overdue_ms = cr_contact_rest_ms(&agent->contact, now_ms);
+    int64_t overdue_ms = cr_contact_wait_ms(&agent->contact, now_ms);
     int64_t pause_ms = agent->renew_ms > now_ms ? agent->renew_ms - now_ms : overdue_ms ? overdue_ms : UNDER_WAY_MS;
     pause_ms = least(pause_ms, LOOK_MS);
     if (is_pending(&agent->report) || !agent->has_report)

@@ -16,7 +16,7 @@ bool cr_node_agent_may_ask(const struct cr_node_agent *agent)
     return cr_contact_may_ask(&agent->contact, cr_clock_monotonic_ms());
 }
 
-static void tell_lost(const struct cr_node_agent *agent, const char *what, const struct cr_error *err)
+static void log_lost(const struct cr_node_agent *agent, const char *what, const struct cr_error *err)
 {
     bool lost = cr_contact_is_lost(&agent->contact, cr_clock_monotonic_ms());
     cr_log(lost ? CR_LOG_ERROR : CR_LOG_WARN,
@@ -37,7 +37,7 @@ void cr_node_agent_note_answer(struct cr_node_agent *agent, const char *what, bo
     } else {
         cr_metric_add(agent->metrics.api_errors, CR_LABELS(what), 1);
         if (cr_contact_failed(&agent->contact, cr_node_act_is_under_way(&agent->report.act), now_ms))
-            tell_lost(agent, what, err);
+            log_lost(agent, what, err);
     }
     int64_t since_ms = agent->contact.since_ms;
     cr_metric_set(agent->metrics.unreachable, NULL, since_ms ? (double)(now_ms - since_ms) / 1000 : 0);

@@ -187,11 +187,11 @@ static void judge_own(struct cr_node_judging *j)
     else
         cr_node_loaded_say(j, CR_NODE_LOADED_YES, CR_NODE_EVIDENCE_INFERRED,
                            "%s asks for it itself, and writes what it has", j->parameter->component);
-    cr_node_loaded_outweigh(j);
+    cr_node_loaded_override(j);
 }
 
 /* Words why nothing can be told; NULL: something can. Static, or of the row. */
-static const char *untold(const struct cr_node_judging *j)
+static const char *why_unknown(const struct cr_node_judging *j)
 {
     const struct cr_node_parameter *parameter = j->parameter;
     if (parameter->place != CR_NODE_PLACE_HOST && parameter->place != CR_NODE_PLACE_EMBEDDED)
@@ -219,7 +219,7 @@ void cr_node_loaded_judge(const struct cr_node_parameter *parameter, const struc
     bool remembers = row && j.memory->same_process && row->has_known;
     cr_node_loaded_has(&j, remembers ? &row->has : NULL);
     file->due_ms = 0;
-    const char *why = untold(&j);
+    const char *why = why_unknown(&j);
     if (why) {
         file->changed_ms = row ? row->changed_ms : 0;
         cr_node_loaded_say(&j, CR_NODE_LOADED_UNKNOWN, CR_NODE_EVIDENCE_NONE, "%s", why);
@@ -238,5 +238,5 @@ void cr_node_loaded_judge(const struct cr_node_parameter *parameter, const struc
     }
     j.changed_since_start = is_changed_since_start(&j);
     infer(&j);
-    cr_node_loaded_outweigh(&j);
+    cr_node_loaded_override(&j);
 }

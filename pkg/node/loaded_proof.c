@@ -15,7 +15,7 @@ static bool shows_leaf_of(const struct cr_node_proof_port *port, const struct cr
 }
 
 /* The port whose leaf tells of the file: of several one that does not have it. NULL: none. */
-static const struct cr_node_proof_port *telling_port(const struct cr_node_judging *j)
+static const struct cr_node_proof_port *leaf_port(const struct cr_node_judging *j)
 {
     const struct cr_node_proof_port *found = NULL;
     bool leaf = j->parameter->role == CR_ROLE_SERVER_LEAF && j->file->kind == CR_NODE_FILE_LEAF;
@@ -61,9 +61,9 @@ static bool lacks_a_name(const struct cr_node_proof_port *port, const struct cr_
 {
     const struct cr_probe_announced *announced = &port->probe.announced;
     const struct cr_strvec *names = &j->content->material.names;
-    bool told = port->port.tls && port->probe.outcome == CR_PROBE_SERVED && announced->asked && !announced->more &&
-                announced->len && cr_node_port_announces(&port->port, j->parameter->parameter);
-    for (size_t i = 0; told && i < names->len; i++)
+    bool complete = port->port.tls && port->probe.outcome == CR_PROBE_SERVED && announced->asked && !announced->more &&
+                    announced->len && cr_node_port_announces(&port->port, j->parameter->parameter);
+    for (size_t i = 0; complete && i < names->len; i++)
         if (count_announced(announced, names->items[i]) < count_of(names, names->items[i]))
             return true;
     return false;
@@ -184,7 +184,7 @@ static bool stays_refuted(const struct cr_node_judging *j)
            row->loaded != CR_NODE_LOADED_YES;
 }
 
-static bool tells_of_announced(const struct cr_node_judging *j)
+static bool has_announcing_port(const struct cr_node_judging *j)
 {
     for (size_t i = 0; j->proof && i < j->proof->len; i++)
         if (j->proof->ports[i].probe.outcome == CR_PROBE_SERVED && j->proof->ports[i].port.tls &&
@@ -193,16 +193,16 @@ static bool tells_of_announced(const struct cr_node_judging *j)
     return false;
 }
 
-void cr_node_loaded_outweigh(struct cr_node_judging *j)
+void cr_node_loaded_override(struct cr_node_judging *j)
 {
-    const struct cr_node_proof_port *leaf = telling_port(j);
+    const struct cr_node_proof_port *leaf = leaf_port(j);
     const struct cr_node_proof_port *lacking = lacking_port(j);
     const struct cr_node_file *row = j->memory->row;
     if (leaf)
         judge_leaf(j, leaf);
     else if (lacking)
         judge_announced(j, lacking);
-    else if (stays_refuted(j) && !tells_of_announced(j)) {
+    else if (stays_refuted(j) && !has_announcing_port(j)) {
         cr_node_loaded_has(j, row->has_known ? &row->has : NULL);
         j->file->due_ms = row->due_ms;
         cr_node_loaded_say(j, row->loaded, CR_NODE_EVIDENCE_VERIFIED, "%s", cr_or_empty(row->why));

@@ -357,14 +357,14 @@ static bool describe_anchors(struct work *w, struct cr_paths *paths)
     char identity[CR_SHA256_HEX];
     for (size_t i = 0; w->trust && i < w->trust->len; i++) {
         bool verifies = false;
-        size_t issuer = CR_PATHS_NOBODY;
+        size_t issuer = CR_PATHS_NONE;
         if (!cr_paths_verify(paths, sent_above(w) + i, CR_PATHS_NOW, w->now_ms, &verifies, &issuer, w->err))
             return false;
         if (!verifies)
             continue;
         cr_certificate_identity(w->trust->items[i], identity);
         cr_strvec_add_unique(&w->out->anchors, identity);
-        if (issuer != CR_PATHS_NOBODY)
+        if (issuer != CR_PATHS_NONE)
             cr_certificate_identity(above_leaf(w, issuer), w->out->issuer);
     }
     return true;
@@ -377,7 +377,7 @@ static bool describe_issuer(struct work *w, struct cr_paths *paths)
         return true;
     if (!cr_paths_find_signer(paths, &signer, w->err))
         return false;
-    if (signer == CR_PATHS_NOBODY)
+    if (signer == CR_PATHS_NONE)
         cr_certificate_issuer_digest(leaf_of(w), w->out->issuer);
     else
         cr_certificate_identity(signer == CR_PATHS_ITSELF ? leaf_of(w) : above_leaf(w, signer), w->out->issuer);

@@ -539,8 +539,8 @@ static bool is_self_signed(struct cr_paths *paths)
 
 bool cr_paths_find_signer(struct cr_paths *paths, size_t *signer, struct cr_error *err)
 {
-    *signer = is_self_signed(paths) ? CR_PATHS_ITSELF : CR_PATHS_NOBODY;
-    for (size_t i = 0; *signer == CR_PATHS_NOBODY && i < paths->len; i++) {
+    *signer = is_self_signed(paths) ? CR_PATHS_ITSELF : CR_PATHS_NONE;
+    for (size_t i = 0; *signer == CR_PATHS_NONE && i < paths->len; i++) {
         const struct candidate *one = &paths->items[i];
         if (one->x509 && !may_check(paths, err))
             return false;

@@ -79,7 +79,7 @@ bool cr_paths_verify(struct cr_paths *paths, size_t anchor, enum cr_paths_time w
 /* The first of above whose key made the leaf's signature, or one of these. Says nothing of times. False: a limit is
  * passed. */
 #define CR_PATHS_ITSELF (SIZE_MAX - 1) /* it is self-signed */
-#define CR_PATHS_NOBODY SIZE_MAX
+#define CR_PATHS_NONE   SIZE_MAX
 bool cr_paths_find_signer(struct cr_paths *paths, size_t *signer, struct cr_error *err) CR_MUST_USE;
 
 /* Bytes of names × bytes of name constraints that one verification may compare. */

@@ -208,7 +208,7 @@ static bool read_socket(const struct place *place, struct cr_error *err)
 {
     return CR_CONFIG_ONLY(place->node, err, "address", "eachAnew", "exchanges") &&
            read_address(place->node, &place->out->socket.address, err) &&
-           cr_node_bool(place->node, "eachAnew", false, &place->out->socket.each_anew, err) &&
+           cr_node_bool(place->node, "eachAnew", false, &place->out->socket.reconnect_each, err) &&
            read_exchanges(place, err);
 }
 

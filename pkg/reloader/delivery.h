@@ -25,7 +25,7 @@ enum {
     CR_DELIVERY_RETRY_MOST_MS = 60 * 1000,
     CR_DELIVERY_LOOK_MS = 50, /* between two looks at the program, doubled up to 1 s */
     CR_DELIVERY_LOOK_MOST_MS = 1000,
-    CR_DELIVERY_ABSENT_MOST_MS = 5000, /* for a program that has not begun */
+    CR_DELIVERY_NOT_STARTED_MOST_MS = 5000, /* for a program that has not begun */
     /* Writers that replace two files one by one are between them for a moment: so many readings, so far apart, before
      * anybody is told. */
     CR_DELIVERY_SETTLE_READS = 3,
@@ -67,7 +67,7 @@ bool cr_delivery_same(const struct cr_delivery_digests *a, const struct cr_deliv
 struct cr_delivery_rules {
     size_t triggers;
     bool proof;
-    bool proof_tells; /* the triggers are one step: a leaf that is served shows that it was taken */
+    bool proof_is_conclusive; /* the triggers are one step: a leaf that is served shows that it was taken */
     int64_t proof_timeout_ms;
     bool recorded; /* record holds what the process before has delivered; no digests: nobody knows what it had told */
     struct cr_delivery_digests record;
@@ -94,11 +94,11 @@ struct cr_delivery {
         CR_PHASE_LOOK,
         CR_PHASE_TRIGGER,
         CR_PHASE_PROVE,
-        CR_PHASE_REST
+        CR_PHASE_IDLE
     } phase;
     size_t trigger;
     unsigned refusals, failures; /* in a row */
-    bool told;                   /* the triggers were pulled for what was found */
+    bool notified;               /* the triggers were pulled for what was found */
     bool owed;                   /* they have to be: an output of the same material changed */
     bool unsure;                 /* triggers were begun since the last delivery: the program may have something else */
     int64_t not_before;          /* monotonic: of the next step; 0 */

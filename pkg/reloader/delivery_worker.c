@@ -128,15 +128,15 @@ static void publish(struct cr_delivery_worker *c)
 
 static void finish_step(struct cr_delivery_worker *c, const struct cr_delivery *before)
 {
-    bool rests = c->delivery.phase == CR_PHASE_REST;
-    if (rests) {
+    bool idle = c->delivery.phase == CR_PHASE_IDLE;
+    if (idle) {
         cr_material_copy(&c->delivered, &c->reading.material);
         if (c->delivered.has_leaf)
             cr_metric_set(c->options.metrics->not_after, CR_LABELS(c->options.material->name),
                           (double)c->delivered.not_after_ms / 1000);
         keep_record(c, &c->delivery.delivered);
     }
-    if (rests || c->delivery.phase == CR_PHASE_READ) /* it failed: the key is not kept until the next attempt */
+    if (idle || c->delivery.phase == CR_PHASE_READ) /* it failed: the key is not kept until the next attempt */
         forget_reading(c);
     cr_delivery_report(&c->options, before, &c->delivery);
     publish(c);
@@ -259,7 +259,7 @@ static void begin(struct cr_delivery_worker *c)
     const struct cr_reloader_material *material = c->options.material;
     struct cr_delivery_rules rules = {.triggers = material->triggers_len,
                                       .proof = material->proof.endpoints_len > 0,
-                                      .proof_tells = is_one_step(material),
+                                      .proof_is_conclusive = is_one_step(material),
                                       .proof_timeout_ms = material->proof.timeout_ms};
     if (c->options.state_folder)
         rules.recorded = cr_record_read(c->options.state_folder, material->name, &rules.record);

@@ -73,7 +73,7 @@ enum trust { TRUST_SILENT, TRUST_OLD, TRUST_LIKELY, TRUST_SEEN };
 static enum trust judge_trust(const struct cr_probe_announced *announced, const struct cr_material *wanted,
                               const struct cr_material *before, int64_t now_ms)
 {
-    bool telling = before != NULL;
+    bool conclusive = before != NULL;
     struct names names = sort_names(announced, wanted, before);
     /* An empty list is allowed, and many servers have it; of a list that was cut nothing is missing for sure. */
     if (!wanted->trust_len || !announced->asked || !announced->len || announced->more || !names.ours)
@@ -83,11 +83,11 @@ static enum trust judge_trust(const struct cr_probe_announced *announced, const 
         bool expired = ca->not_after_ms < now_ms; /* software may leave those out */
         if (!expired && !is_announced(announced, ca))
             return TRUST_OLD;
-        telling = telling && !is_ambiguous(wanted, before, ca);
+        conclusive = conclusive && !is_ambiguous(wanted, before, ca);
     }
     if (names.dropped)
         return TRUST_OLD;
-    return telling && !names.foreign ? TRUST_SEEN : TRUST_LIKELY;
+    return conclusive && !names.foreign ? TRUST_SEEN : TRUST_LIKELY;
 }
 
 /* --- one endpoint --- */

@@ -105,7 +105,7 @@ enum cr_election_step cr_election_got(struct cr_election *election, struct cr_le
     return must_wait_for_holder(election, now_ms) ? CR_ELECTION_WAIT : CR_ELECTION_UPDATE;
 }
 
-enum cr_election_step cr_election_absent(struct cr_election *election, int64_t now_ms)
+enum cr_election_step cr_election_not_found(struct cr_election *election, int64_t now_ms)
 {
     election->looked_in_this_round = true;
     if (out_of_time(election, now_ms))

@@ -58,7 +58,7 @@ enum cr_election_step cr_election_begin(struct cr_election *election, int64_t no
 enum cr_election_step cr_election_got(struct cr_election *election, struct cr_lease *lease, int64_t now_ms) CR_MUST_USE;
 enum cr_election_step cr_election_wrote(struct cr_election *election, struct cr_lease *lease, int64_t began_ms,
                                         int64_t now_ms) CR_MUST_USE;
-enum cr_election_step cr_election_absent(struct cr_election *election, int64_t now_ms) CR_MUST_USE;
+enum cr_election_step cr_election_not_found(struct cr_election *election, int64_t now_ms) CR_MUST_USE;
 enum cr_election_step cr_election_failed(struct cr_election *election, enum cr_error_kind kind,
                                          int64_t now_ms) CR_MUST_USE;
 

@@ -46,7 +46,7 @@ struct cr_leader_election {
     int64_t round_ms;     /* the last turn ended */
     int64_t contact_ms;   /* the last turn that ended well */
     struct cr_error last; /* of the last turn; kind None: it ended well */
-    char *told;           /* the problem that was logged last */
+    char *logged;         /* the problem that was logged last */
 };
 
 /* --- set-up --- */
@@ -112,7 +112,7 @@ void cr_leader_election_free(struct cr_leader_election *election)
     cr_election_dispose(&election->rules);
     pthread_cond_destroy(&election->changed);
     pthread_mutex_destroy(&election->lock);
-    free(election->told);
+    free(election->logged);
     free(election->name);
     free(election->ns);
     free(election);
@@ -172,12 +172,12 @@ static void note_round(struct cr_leader_election *election, const struct cr_erro
 }
 
 /* Once per problem, not at each try. */
-static void tell_problem(struct cr_leader_election *election, const struct cr_error *problem)
+static void log_problem(struct cr_leader_election *election, const struct cr_error *problem)
 {
     const char *text = problem->kind == CR_ERR_NONE ? NULL : problem->text;
-    if (cr_streq(text, election->told))
+    if (cr_streq(text, election->logged))
         return;
-    cr_strset(&election->told, text);
+    cr_strset(&election->logged, text);
     if (!text)
         cr_log(CR_LOG_INFO, "the Lease is within reach again", {"namespace", election->ns}, {"lease", election->name});
     else
@@ -297,7 +297,7 @@ static void release(struct cr_leader_election *election)
 /* --- the thread --- */
 
 /* False: lost. */
-static bool turn(struct cr_leader_election *election, struct cr_error *problem)
+static bool play_round(struct cr_leader_election *election, struct cr_error *problem)
 {
     struct cr_election *rules = &election->rules;
     bool led = rules->role == CR_ELECTION_LEADER;
@@ -308,7 +308,7 @@ static bool turn(struct cr_leader_election *election, struct cr_error *problem)
         return false;
     atomic_store(&election->acts_until_ms, cr_election_acts_until_ms(rules));
     note_round(election, problem);
-    tell_problem(election, problem);
+    log_problem(election, problem);
     if (!led && rules->role == CR_ELECTION_LEADER)
         begin_to_lead(election);
     return true;
@@ -325,7 +325,7 @@ static void *run(void *arg)
     struct cr_election *rules = &election->rules;
     struct cr_error problem = {0};
     for (;;) {
-        if (!turn(election, &problem)) {
+        if (!play_round(election, &problem)) {
             end_leading(election, &problem);
             return NULL;
         }

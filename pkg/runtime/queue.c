@@ -215,9 +215,9 @@ static struct item *first_ready(struct cr_queue *queue)
     const struct item *oldest = TAILQ_FIRST(&queue->ready[true]);
     struct item *normal = next_in_order(queue, false);
     struct item *low = next_in_order(queue, true);
-    bool turn = low && !queue->low_was_last && oldest->ready_ms + CR_QUEUE_LOW_WAIT_MS <= cr_clock_monotonic_ms();
-    queue->low_was_last = normal && turn;
-    return normal && !turn ? normal : low;
+    bool low_is_due = low && !queue->low_was_last && oldest->ready_ms + CR_QUEUE_LOW_WAIT_MS <= cr_clock_monotonic_ms();
+    queue->low_was_last = normal && low_is_due;
+    return normal && !low_is_due ? normal : low;
 }
 
 /* One worker watches the next delay; to wake them all for it would be for nothing. */

@@ -230,7 +230,7 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /* -1: nothing is on its way. */
-static int64_t rest_of_quiet(const struct cr_folder_watch *watch, int64_t now_ms)
+static int64_t wait_for_quiet(const struct cr_folder_watch *watch, int64_t now_ms)
 {
     if (!watch->pending)
         return -1;
@@ -239,7 +239,7 @@ static int64_t rest_of_quiet(const struct cr_folder_watch *watch, int64_t now_ms
 }
 
 /* Folders that cannot be watched (no right to read them, no watches left) are looked at now and then. */
-static int64_t rest_of_sight(struct cr_folder_watch *watch, int64_t now_ms)
+static int64_t wait_for_look(struct cr_folder_watch *watch, int64_t now_ms)
 {
     if (!watch->seen.needed)
         return -1;
@@ -259,8 +259,8 @@ int cr_folder_watch_due(struct cr_folder_watch *watch, int64_t now_ms)
         note(watch, now_ms);
     if (moved)
         walk_all(watch);
-    int64_t sight = rest_of_sight(watch, now_ms);
-    int64_t quiet = rest_of_quiet(watch, now_ms);
+    int64_t sight = wait_for_look(watch, now_ms);
+    int64_t quiet = wait_for_quiet(watch, now_ms);
     watch->pending = watch->pending && quiet != 0;
     if (quiet < 0 || sight < 0)
         return (int)(quiet < 0 ? sight : quiet);

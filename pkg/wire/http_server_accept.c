@@ -23,7 +23,7 @@ enum {
     RECEIVE_BUFFER = 8 * 1024,
     SEND_BUFFER = 64 * 1024,
     VANISHED_S = 60,
-    TELL_EACH_MS = 60 * 1000,
+    LOG_EACH_MS = 60 * 1000,
 };
 
 /* --- who gives way --- */
@@ -41,19 +41,19 @@ struct cr_http_connection *cr_http_server_victim(struct cr_http_server *server, 
 }
 
 /* At most once a minute. */
-static void tell(struct cr_http_server *server)
+static void log_gave_way(struct cr_http_server *server)
 {
     int64_t now_ms = cr_clock_monotonic_ms();
-    if (server->told && now_ms - server->told_ms < TELL_EACH_MS)
+    if (server->logged && now_ms - server->logged_ms < LOG_EACH_MS)
         return;
     char port[16];
     char number[32];
     snprintf(port, sizeof port, "%d", server->port);
-    snprintf(number, sizeof number, "%zu", server->counts.gave_way - server->told);
+    snprintf(number, sizeof number, "%zu", server->counts.gave_way - server->logged);
     cr_log(CR_LOG_WARN, "too many connections: those that ask nothing or do not read give way to others",
            {"port", port}, {"closed", number});
-    server->told = server->counts.gave_way;
-    server->told_ms = now_ms;
+    server->logged = server->counts.gave_way;
+    server->logged_ms = now_ms;
 }
 
 /* That a connection without a request goes for another is nothing to tell of. */
@@ -64,7 +64,7 @@ void cr_http_server_give_way(struct cr_http_connection *victim)
     server->counts.gave_way++;
     cr_http_connection_free(victim);
     if (!idle)
-        tell(server);
+        log_gave_way(server);
 }
 
 /* --- new connections --- */

@@ -47,7 +47,7 @@ static void end_answer(struct cr_http_connection *connection)
     connection->out = 0;
     server->waiting -= connection->waits;
     connection->waits = false;
-    cr_http_server_turn(server); /* the next page may have waited for it */
+    cr_http_server_schedule(server); /* the next page may have waited for it */
 }
 
 /* At once where the descriptor is ours: others may need it. That of TLS is closed by libevent, in its next turn. */

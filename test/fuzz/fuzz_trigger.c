@@ -38,8 +38,8 @@ static void listen_once(void)
 
 struct server {
     struct split answers;
-    bool each_anew; /* a connection has one answer, and ends */
-    int over;       /* atomic */
+    bool reconnect_each; /* a connection has one answer, and ends */
+    int over;            /* atomic */
 };
 
 /* An answer for each word of the client's, and one more when it waits, until there is none. */
@@ -53,7 +53,7 @@ static void talk(struct server *server, int fd)
         const struct cr_pem_input answer = open ? split_next(&server->answers) : (struct cr_pem_input){0};
         if (answer.len)
             (void)send(fd, answer.data, answer.len, MSG_NOSIGNAL);
-        open = open && answer.len && !server->each_anew;
+        open = open && answer.len && !server->reconnect_each;
         if (!open)
             (void)shutdown(fd, SHUT_WR);
     }
@@ -113,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (data[0] & 2)
         spec.haproxy.ca_files = (struct cr_strvec){.items = bundles, .len = 1};
 
-    struct server server = {.answers = split_of(data + 1, size - 1), .each_anew = spec.type == CR_TRIGGER_HAPROXY};
+    struct server server = {.answers = split_of(data + 1, size - 1), .reconnect_each = spec.type == CR_TRIGGER_HAPROXY};
     pthread_t thread;
     struct cr_error err = {0};
     require(pthread_create(&thread, NULL, serve, &server) == 0);

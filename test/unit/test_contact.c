@@ -11,7 +11,7 @@ static void test_in_contact_it_may_be_asked(void **state)
     (void)state;
     struct cr_contact contact = {0};
     assert_true(cr_contact_may_ask(&contact, 1));
-    assert_int_equal(cr_contact_rest_ms(&contact, 1), 0);
+    assert_int_equal(cr_contact_wait_ms(&contact, 1), 0);
     assert_int_equal(cr_contact_made(&contact, 5), 0);
     assert_false(cr_contact_is_lost(&contact, INT64_C(1) << 40));
 }
@@ -25,7 +25,7 @@ static void test_pauses_grow_to_half_a_minute_and_it_is_never_given_up(void **st
     int tries = 0;
     for (; now_ms < 24 * 3600 * 1000; tries++) {
         (void)cr_contact_failed(&contact, false, now_ms);
-        int64_t rest_ms = cr_contact_rest_ms(&contact, now_ms);
+        int64_t rest_ms = cr_contact_wait_ms(&contact, now_ms);
         assert_in_range(rest_ms, 500, CR_CONTACT_MOST_MS);
         assert_false(cr_contact_may_ask(&contact, now_ms + rest_ms - 1));
         longest_ms = rest_ms > longest_ms ? rest_ms : longest_ms;
@@ -44,7 +44,7 @@ static void test_while_something_is_under_way_it_is_asked_often(void **state)
     struct cr_contact contact = {0};
     for (int i = 0; i < 100; i++) {
         (void)cr_contact_failed(&contact, true, 1000);
-        assert_in_range(cr_contact_rest_ms(&contact, 1000), 500, CR_CONTACT_HURRY_MS);
+        assert_in_range(cr_contact_wait_ms(&contact, 1000), 500, CR_CONTACT_HURRY_MS);
     }
 }
 

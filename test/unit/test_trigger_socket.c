@@ -70,7 +70,7 @@ static void each_exchange_may_have_a_connection_of_its_own(void **state)
     CR_CLEANUP(test_socket) struct test_socket *server = test_socket_new(serve_lines, &p);
     struct cr_exchange exchanges[] = {{reload, ok}, {key, done}};
     CR_CLEANUP(scene) struct trigger_scene s = socket_scene(path_of(server), exchanges, 2);
-    s.spec.socket.each_anew = true;
+    s.spec.socket.reconnect_each = true;
     scene_must_pull(&s);
     assert_int_equal(test_socket_accepted(server), 2);
 }

@@ -131,7 +131,7 @@ static inline void play_all(const struct play *plays, size_t len)
 
 static const struct cr_delivery_rules blind = {.triggers = 2};
 static const struct cr_delivery_rules seeing = {
-    .triggers = 1, .proof = true, .proof_tells = true, .proof_timeout_ms = 10000};
+    .triggers = 1, .proof = true, .proof_is_conclusive = true, .proof_timeout_ms = 10000};
 
 #define DELIVERED_A                                                                                                    \
     {"read", "A", NULL},                                                                                               \

@@ -78,7 +78,7 @@ static void expect(const struct scene *scene, enum cr_bundle_proof proof, size_t
 }
 #define WANT(...) (const size_t[]){__VA_ARGS__}, sizeof((const size_t[]){__VA_ARGS__}) / sizeof(size_t)
 
-static void where_nobody_minds_it_is_what_the_rule_wants(void **state)
+static void where_no_client_minds_it_is_what_the_rule_wants(void **state)
 {
     (void)state;
     AUTO_CERT fresh = make_ca(.cn = "new");
@@ -188,7 +188,7 @@ static void where_these_would_lose_too_there_is_none(void **state)
 }
 
 /* Eight of one name have 40,320 orders. Which is the first and which the last is all that a client can tell. */
-static void orders_that_no_client_tells_apart_are_tried_once(void **state)
+static void orders_that_no_client_distinguishes_are_tried_once(void **state)
 {
     (void)state;
     enum { MANY = 8 };
@@ -261,14 +261,14 @@ static void what_would_take_too_long_ends_with_all_that_is_published(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(where_nobody_minds_it_is_what_the_rule_wants),
+        cmocka_unit_test(where_no_client_minds_it_is_what_the_rule_wants),
         cmocka_unit_test(a_new_ca_can_have_to_stand_in_the_middle),
         cmocka_unit_test(other_names_keep_their_places),
         cmocka_unit_test(what_is_spare_stays_only_if_it_keeps_a_leaf),
         cmocka_unit_test(what_is_wanted_goes_if_it_costs_a_leaf),
         cmocka_unit_test(where_nothing_keeps_everybody_openssl_and_go_are_kept),
         cmocka_unit_test(where_these_would_lose_too_there_is_none),
-        cmocka_unit_test(orders_that_no_client_tells_apart_are_tried_once),
+        cmocka_unit_test(orders_that_no_client_distinguishes_are_tried_once),
         cmocka_unit_test(what_would_take_too_long_ends_with_all_that_is_published),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@
 #include "drain/strategy.h"
 #include "support/ownnet.h"
 
-enum { PATIENCE_MS = 20 * 1000, LOOK_US = 5 * 1000, SOMEBODY_ELSE = 65533 };
+enum { PATIENCE_MS = 20 * 1000, LOOK_US = 5 * 1000, OTHER_USER = 65533 };
 
 /* A master that listens, and at SIGQUIT closes its socket, with a worker that has accepted one connection and ends with
  * it; the master ends with its worker. */
@@ -275,7 +275,7 @@ static void another_users_nginx_is_explained(void **state)
     nginx_start(&n, false);
     pid_t child = fork();
     if (child == 0) {
-        if (setresuid(SOMEBODY_ELSE, SOMEBODY_ELSE, SOMEBODY_ELSE) != 0)
+        if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
             _exit(2);
         _exit(!begin(&n) && n.err.kind == CR_ERR_FORBIDDEN && strstr(n.err.text, "runAsUser") ? 0 : 1);
     }

@@ -258,7 +258,7 @@ static void the_longest_body_is_read_whole(void **state)
 
 /* --- servers that do not --- */
 
-static void nobody_is_there(void **state)
+static void nothing_listens(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene s = scene_of(NULL);
@@ -483,7 +483,7 @@ int main(void)
         cmocka_unit_test(over_ipv6),
         cmocka_unit_test(a_port_alone_is_localhost),
         cmocka_unit_test(the_longest_body_is_read_whole),
-        cmocka_unit_test(nobody_is_there),
+        cmocka_unit_test(nothing_listens),
         cmocka_unit_test(what_cannot_be_asked_is_said),
         cmocka_unit_test(the_deadline_is_of_the_whole_call),
         cmocka_unit_test(who_never_accepts),

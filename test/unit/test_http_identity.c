@@ -201,7 +201,7 @@ static void credentials_that_cannot_work_are_invalid(void **state)
     }
 }
 
-static void a_server_without_tls_is_told(void **state)
+static void a_server_without_tls_is_reported(void **state)
 {
     (void)state;
     CR_CLEANUP(test_server)
@@ -351,7 +351,7 @@ int main(void)
         cmocka_unit_test(the_client_certificate_is_presented),
         cmocka_unit_test(a_missing_client_certificate_is_transient),
         cmocka_unit_test(credentials_that_cannot_work_are_invalid),
-        cmocka_unit_test(a_server_without_tls_is_told),
+        cmocka_unit_test(a_server_without_tls_is_reported),
         cmocka_unit_test(new_credentials_open_new_connections),
         cmocka_unit_test(a_ca_that_is_withdrawn_is_not_trusted_by_old_connections),
         cmocka_unit_test(what_is_under_way_goes_on_with_its_old_credentials),

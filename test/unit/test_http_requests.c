@@ -261,7 +261,7 @@ static void a_server_name_that_is_not_ascii_is_refused(void **state)
     assert_int_equal(response.status, 0);
 }
 
-static void a_refusal_whose_body_is_cut_off_is_still_one(void **state)
+static void a_refusal_with_a_truncated_body_is_still_one(void **state)
 {
     static const struct {
         int status;
@@ -588,7 +588,7 @@ int main(void)
         with_requests(what_the_network_does_is_transient),
         with_requests(encodings_that_were_not_asked_for_are_errors),
         with_requests(a_server_name_that_is_not_ascii_is_refused),
-        with_requests(a_refusal_whose_body_is_cut_off_is_still_one),
+        with_requests(a_refusal_with_a_truncated_body_is_still_one),
         with_requests(a_refused_connection_is_transient_and_says_where),
         with_requests(a_time_out_says_what_it_waited_for),
         with_requests(what_can_never_work_is_invalid),

@@ -370,7 +370,7 @@ static int open_files(void)
 }
 
 /* The server's thread opens and closes files of its own while it starts: the count is the one that stays. */
-static int open_files_at_rest(void)
+static int open_files_when_idle(void)
 {
     enum { LOOKS = 5 };
     const int64_t end = cr_clock_monotonic_ms() + PATIENCE_MS;
@@ -412,7 +412,7 @@ static void a_guard_may_take_its_time_and_the_client_may_not_wait_for_it(void **
 {
     static const char ask_guarded[] = "GET /guarded HTTP/1.1\r\nHost: x\r\n\r\n";
     struct fixture *f = *state;
-    const int before = open_files_at_rest();
+    const int before = open_files_when_idle();
     struct client hasty = open_client(f, TLS1_3_VERSION);
     assert_true(SSL_write(hasty.ssl, ask_guarded, (int)strlen(ask_guarded)) > 0);
     wait_until_asked(f);
@@ -475,7 +475,7 @@ static void write_raw(int fd, const void *data, size_t len)
     }
 }
 
-static void what_is_no_tls_is_refused_and_hurts_nobody(void **state)
+static void what_is_no_tls_is_refused_and_hurts_no_other_client(void **state)
 {
     static const struct {
         const char *bytes;
@@ -551,7 +551,7 @@ static void who_says_nothing_is_hung_up(void **state)
 {
     enum { SILENT, HALF_HELLO, HELLO, CONNECTED, HALF_REQUEST, ANSWERED, NOT_READING, KINDS, ANSWERS = 64 };
     const struct fixture *f = *state;
-    const int before = open_files_at_rest();
+    const int before = open_files_when_idle();
     struct client clients[KINDS];
     for (size_t i = CONNECTED; i < KINDS; i++)
         clients[i] = open_client(f, TLS1_3_VERSION);
@@ -592,7 +592,7 @@ static int tear_down_with_few_files(void **state)
 
 /* Whoever begins no handshake, or half of one, gives way to who does. Each connection counts twice here: both its ends
  * are in this process. */
-static void a_flood_of_handshakes_keeps_nobody_out(void **state)
+static void a_flood_of_handshakes_keeps_no_other_client_out(void **state)
 {
     enum { FLOOD = 70, PARTS = 2 };
     const struct fixture *f = *state;
@@ -636,10 +636,10 @@ int main(void)
         with_clients(clients_without_a_good_certificate_are_refused),
         with_server(a_guard_may_take_its_time_and_the_client_may_not_wait_for_it),
         with_server(a_connection_outlives_a_reload),
-        with_server(what_is_no_tls_is_refused_and_hurts_nobody),
+        with_server(what_is_no_tls_is_refused_and_hurts_no_other_client),
         with_server(no_client_may_renegotiate),
         with_server(who_says_nothing_is_hung_up),
-        cmocka_unit_test_setup_teardown(a_flood_of_handshakes_keeps_nobody_out, set_up_with_few_files,
+        cmocka_unit_test_setup_teardown(a_flood_of_handshakes_keeps_no_other_client_out, set_up_with_few_files,
                                         tear_down_with_few_files),
         with_server(freeing_closes_open_connections),
     };

@@ -84,7 +84,7 @@ static void a_long_line_is_not_waited_for(void **state)
 }
 
 /* A pipe stays as it is for who has it, too: a proxy that shares it would lose lines. */
-static void nobody_elses_pipe_is_changed(void **state)
+static void no_other_pipe_is_changed(void **state)
 {
     (void)state;
     CR_CLEANUP(unread) struct unread u = unread_new();
@@ -127,7 +127,7 @@ int main(void)
         cmocka_unit_test(lines_go_to_a_second_place),
         cmocka_unit_test(who_must_be_in_time_waits_for_no_reader),
         cmocka_unit_test(a_long_line_is_not_waited_for),
-        cmocka_unit_test(nobody_elses_pipe_is_changed),
+        cmocka_unit_test(no_other_pipe_is_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

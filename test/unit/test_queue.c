@@ -113,7 +113,7 @@ static void a_delay_that_ends_during_the_work_counts_as_added(void **state)
 
 /* --- namespaces --- */
 
-static void namespaces_take_turns(void **state)
+static void namespaces_are_served_round_robin(void **state)
 {
     (void)state;
     static const char *const added[] = {"a/1", "a/2", "a/3", "a/4", "b/1", "c/1", "b/2", "/cluster"};
@@ -263,7 +263,7 @@ static char *taken_by(pthread_t worker, struct cr_queue *queue)
 }
 
 /* Whoever watched the delay may be the one that gets the other key, and does not come back. */
-static void a_delay_is_watched_whoever_is_called_away(void **state)
+static void a_delay_is_watched_when_a_worker_is_called_away(void **state)
 {
     (void)state;
     enum { TIMES = 30, WORKERS = 3 };
@@ -679,13 +679,13 @@ int main(void)
         cmocka_unit_test(of_two_delays_the_earlier_wins),
         cmocka_unit_test(adding_now_takes_the_place_of_the_delay),
         cmocka_unit_test(a_delay_that_ends_during_the_work_counts_as_added),
-        cmocka_unit_test(namespaces_take_turns),
+        cmocka_unit_test(namespaces_are_served_round_robin),
         cmocka_unit_test(one_worker_is_left_for_other_namespaces),
         cmocka_unit_test(a_single_worker_works_for_everybody),
         cmocka_unit_test(backoff_doubles_to_its_cap_until_the_key_is_forgotten),
         cmocka_unit_test(shutdown_wakes_the_waiting_and_hands_out_nothing_more),
         cmocka_unit_test(a_sooner_delay_wakes_a_worker_that_waits_for_a_later_one),
-        cmocka_unit_test(a_delay_is_watched_whoever_is_called_away),
+        cmocka_unit_test(a_delay_is_watched_when_a_worker_is_called_away),
         cmocka_unit_test(the_one_that_watches_a_delay_is_not_called_while_another_is_idle),
         cmocka_unit_test(the_one_that_watches_is_called_when_all_others_work_and_the_delay_is_watched_again),
         cmocka_unit_test(a_key_of_low_priority_comes_when_no_other_waits),

@@ -201,7 +201,7 @@ static void who_listens_nowhere_is_known(void **state)
 
 /* --- rights --- */
 
-enum { SOMEBODY = 65532 };
+enum { OTHER_USER = 65532 };
 
 static void what_may_not_be_seen_is_explained(void **state)
 {
@@ -213,7 +213,7 @@ static void what_may_not_be_seen_is_explained(void **state)
     if (pid == 0) {
         struct cr_strvec listeners = {0};
         struct cr_error err = {0};
-        if (setresuid(SOMEBODY, SOMEBODY, SOMEBODY) != 0)
+        if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
             _exit(2);
         bool seen = cr_sockets_listeners(getppid(), &listeners, &err);
         _exit(!seen && err.kind == CR_ERR_FORBIDDEN && strstr(err.text, "must be the same user") ? 0 : 1);

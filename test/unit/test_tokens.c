@@ -125,7 +125,7 @@ static void volumes_with_many_keys_hide_no_token(void **state)
     expect(&tree, HEX_A "=1");
 }
 
-static void what_cannot_be_looked_through_is_a_token_of_nobody_knows_which_key(void **state)
+static void what_cannot_be_looked_through_is_a_token_of_an_unknown_key(void **state)
 {
     (void)state;
     CR_CLEANUP(tree) struct node_tree tree;
@@ -195,7 +195,7 @@ int main(void)
         cmocka_unit_test(tokens_are_counted_by_their_key),
         cmocka_unit_test(what_is_no_token_of_the_pod_is_none),
         cmocka_unit_test(volumes_with_many_keys_hide_no_token),
-        cmocka_unit_test(what_cannot_be_looked_through_is_a_token_of_nobody_knows_which_key),
+        cmocka_unit_test(what_cannot_be_looked_through_is_a_token_of_an_unknown_key),
         cmocka_unit_test(pods_without_volumes_have_none),
         cmocka_unit_test(a_folder_that_is_not_there_is_an_error),
         cmocka_unit_test(who_does_not_count_does_not_know),

@@ -38,7 +38,7 @@ void tls_scene_put(struct tls_scene *scene, const struct test_cert *leaf);
 /* Started. Owned. */
 struct cr_tlsreload *tls_scene_serve(struct tls_scene *scene);
 /* A whole handshake; caller NULL: anybody. */
-struct tls_talk tls_scene_call(struct cr_tlsreload *tls, struct tls_caller *caller);
+struct tls_outcome tls_scene_call(struct cr_tlsreload *tls, struct tls_caller *caller);
 void tls_scene_assert_serves(struct cr_tlsreload *tls, const struct test_cert *leaf);
 /* Until so many were counted. */
 void tls_scene_wait(const atomic_int *counter, int least);

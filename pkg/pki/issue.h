@@ -27,7 +27,7 @@ struct cr_issued {
         *pem; /* owned. The certificate, then what a peer needs to get from it to a root; the root itself is left out */
     int64_t not_before_ms; /* wall clock */
     int64_t not_after_ms;
-    bool clamped; /* it ends with the CA that issued it, and so earlier than was asked for: to be told */
+    bool clamped; /* it ends with the CA that issued it, and so earlier than was asked for: to be reported */
 };
 
 void cr_issued_dispose(struct cr_issued *issued);

@@ -11,7 +11,8 @@
 #include "codec/json.h"
 #include "runtime/store.h"
 
-/* Nobody waits longer: after a restore of etcd the cache may never get there. Preconditions protect all the same. */
+/* No reconcile waits longer: after a restore of etcd the cache may never get there. Preconditions protect all the
+ * same. */
 enum { CR_OWN_WRITES_MAX_MS = 2 * 60 * 1000 };
 
 struct cr_own_writes;

@@ -41,8 +41,8 @@ __attribute__((constructor)) static void install_allocator(void)
 
 /* --- parsing --- */
 
-/* C strings end at a NUL, so "a\u0000b" would read as "a", a different name. Kubernetes stores such strings and
- * anybody may write one into an annotation, so one must not make a whole list unreadable either: the escape becomes
+/* C strings end at a NUL, so "a\u0000b" would read as "a", a different name. Kubernetes stores such strings and any
+ * user may write one into an annotation, so one must not make a whole list unreadable either: the escape becomes
  * U+FFFD, which is as long. Runs only over texts that were scanned before. */
 static void replace_nul_escapes(char *text, size_t len)
 {

@@ -68,7 +68,7 @@ static bool is_cancelled(const struct run *run)
     return poll(&cancel, 1, 0) > 0;
 }
 
-/* --- telling --- */
+/* --- progress --- */
 
 static enum cr_drain_phase phase_of(const struct run *run, int64_t now_ms)
 {
@@ -105,7 +105,7 @@ static struct cr_drain_attempt new_attempt(const struct run *run, int64_t now_ms
                                      .cancel_fd = run->options->cancel_fd};
 }
 
-/* A proxy that has much to tell may only need longer: which flag says how long is named, unless it was the end of the
+/* A proxy with a long answer may only need longer: the flag that says how long is named, unless it was the end of the
  * drain. */
 static void name_flag_of_time(const struct run *run, const struct cr_drain_attempt *attempt, int64_t now_ms,
                               struct cr_error *error)
@@ -121,7 +121,7 @@ static void name_flag_of_time(const struct run *run, const struct cr_drain_attem
 static void note_failure(struct run *run, const char *what, const struct cr_drain_attempt *attempt,
                          struct cr_error *error, int64_t now_ms)
 {
-    if (error->kind == CR_ERR_CANCELLED) /* the next turn ends it */
+    if (error->kind == CR_ERR_CANCELLED) /* the next pass ends it */
         return;
     name_flag_of_time(run, attempt, now_ms, error);
     run->progress.errors++;

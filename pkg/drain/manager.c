@@ -26,7 +26,7 @@ struct cr_drain_manager {
     struct cr_waiters for_drain; /* for its end */
     struct cr_ready_file file;
     struct cr_waiters for_file;
-    struct cr_timer *look; /* for the file, while somebody waits for it */
+    struct cr_timer *look; /* for the file, while a request waits for it */
     bool file_seen;
     void (*over)(void *arg, enum cr_drain_result result);
     void *over_arg;
@@ -86,7 +86,8 @@ static int health_page(void *arg, struct cr_buf *body, const char **content_type
 
 /* --- the drain --- */
 
-/* Whoever ends with the drain takes the answers with it; but who does not read his holds nobody up. */
+/* The process may end with the drain, and the answers with it, so they are waited for; but a client that does not read
+ * its answer does not delay the end. */
 static void notify_over(void *arg)
 {
     struct cr_drain_manager *manager = arg;

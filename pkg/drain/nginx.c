@@ -4,7 +4,7 @@
  * worker.
  *
  * So it has drained when its processes are gone, and not before: a worker that is there has something left, were it
- * QUIC, whose connections no table of the kernel has. The connections at its ports, which are noted before SIGQUIT
+ * QUIC, since no table of the kernel has its connections. The connections at its ports, which are noted before SIGQUIT
  * since they are closed by it, say how many there are. */
 #include <signal.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static bool find_master(const struct cr_drain_target *target, struct cr_proc *ou
 
 /* --- begin --- */
 
-/* nginx drains as well when nobody knows its ports: then nothing is known but its end. */
+/* nginx drains as well when its ports are not known: then only its end is known. */
 static void remember_ports(struct cr_strvec *memory, const struct cr_proc *master)
 {
     struct cr_error err = {0};

@@ -16,7 +16,7 @@
 enum {
     AHEAD_MS = 60 * 1000,   /* fetched so long before the end, but not before */
     AHEAD_PART = 5,         /* the last fifth of a short life */
-    LEAST_USE_MS = 10000,   /* some plugins say that what they print has ended already, so that nobody keeps it */
+    LEAST_USE_MS = 10000,   /* some plugins say that what they print has ended already, so that no client keeps it */
     REFUSAL_MS = 10 * 1000, /* refusals that go on are no reason to run it without a pause */
     RETRY_FIRST_MS = 1000,
     RETRY_MAX_MS = 30 * 1000,

@@ -111,7 +111,7 @@ bool cr_kubeconfig_exec(const struct cr_kubeconfig_reader *in, const struct cr_j
     return true;
 }
 
-/* --- what the plugin is told --- */
+/* --- what the plugin gets --- */
 
 /* The cluster's extension for plugins, or NULL. Borrowed. */
 static const struct cr_json *extension_of(const struct cr_json *cluster)

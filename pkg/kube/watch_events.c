@@ -87,7 +87,7 @@ void cr_watch_pass_over(void *arg, const struct cr_watch_head *head)
 
 /* --- what is too much to be read --- */
 
-/* Whoever may write an object may make it large; that must not end the watch of all others. */
+/* Any user who may write an object may make it large; that must not end the watch of all others. */
 static void notify_unreadable(const struct cr_watch *watch, const char *ns, const char *name)
 {
     cr_client_metrics_event(cr_client_metrics(watch->client), watch->resource, "too_large");
@@ -159,7 +159,7 @@ static bool take_event(struct cr_watch *watch, struct cr_json *envelope, struct 
 static struct cr_json *parse_frame(const struct cr_watch *watch, const char *frame, size_t len,
                                    struct cr_json_budget *budget, struct cr_error *err)
 {
-    /* Who set which field: often half of an object, and read by nobody here. */
+    /* Who set which field: often half of an object, and not read here. */
     static const char *const managers[] = {"object", "metadata", "managedFields", NULL};
     const char *const apart[] = {"object", watch->apart, NULL};
     const struct cr_json_parts parts = {.apart = watch->apart ? apart : NULL, .without = managers, .budget = budget};

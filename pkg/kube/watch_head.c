@@ -101,7 +101,7 @@ static bool is(const struct slice *string, const char *text)
     return string->len == strlen(text) && memcmp(string->text, text, string->len) == 0;
 }
 
-/* What the object is called. Of a member that comes twice the first counts, as for the parser. */
+/* What the object is called. The first of two members with the same key counts, as for the parser. */
 struct found {
     bool deleted;
     struct slice ns;
@@ -128,7 +128,7 @@ static bool read_key(struct cursor *c, struct slice *key)
     return read_plain_string(c, key) && expect(c, ":");
 }
 
-/* True before a comma, which is passed; false also at the end of the object, which *ended tells. */
+/* True before a comma, which is passed; false also at the end of the object; then *ended is true. */
 static bool another_member(struct cursor *c, bool *ended)
 {
     if (!has_byte(c))

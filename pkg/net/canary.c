@@ -24,8 +24,8 @@ static bool is_of_certificate(int alert)
     return alert == BAD_CERTIFICATE || alert == CERTIFICATE_UNKNOWN || alert == ACCESS_DENIED;
 }
 
-/* Of the CA itself. decrypt_error: the server tried another CA of the same subject (OpenSSL and BoringSSL do, when the
- * leaf names no key), whose signature it is not. */
+/* The alert is about the CA itself. decrypt_error: the server tried another CA of the same subject (OpenSSL and
+ * BoringSSL do, when the leaf names no key), which has not made the signature. */
 static bool is_of_ca(int alert)
 {
     return alert == UNKNOWN_CA || alert == DECRYPT_ERROR;
@@ -36,8 +36,8 @@ static bool is_refused_in_tls(const struct cr_probe_answer *answer)
     return answer->presented && (is_of_ca(answer->alert) || is_of_certificate(answer->alert));
 }
 
-/* An alert of which the stranger tells what it means: to both alike says nothing, to the stranger another one that is
- * about its CA means that the canary got further. */
+/* An alert that only the comparison with the stranger explains: the same alert to both says nothing; another one to the
+ * stranger, about its CA, means that the canary got further. */
 static enum cr_probe_trust judge_alert(const struct cr_probe_answer *canary, const struct cr_probe_answer *stranger)
 {
     if (is_of_ca(canary->alert))
@@ -54,7 +54,7 @@ static enum cr_probe_trust judge_answers(const struct cr_probe_answer *canary, c
     bool refused = canary->status == UNAUTHORIZED;
     if (distinguished && canary->status && !refused)
         return CR_PROBE_TRUSTED;
-    /* Who says 401 to everybody wants something else than a certificate. */
+    /* A server that says 401 to all clients wants something else than a certificate. */
     bool by_certificate = anonymous && anonymous->status && anonymous->status != UNAUTHORIZED;
     return refused && stranger->status == UNAUTHORIZED && by_certificate ? CR_PROBE_UNTRUSTED : CR_PROBE_TRUST_UNKNOWN;
 }
@@ -98,7 +98,7 @@ struct asking {
     int64_t deadline_ms;
     int waves; /* still to come, and this one */
     struct cr_probe_strangers strangers;
-    /* Of this wave. */
+    /* The targets of this wave. */
     struct cr_probe_target *targets;
     struct cr_probe_result *results;
     struct cr_probe_result **answers; /* parallel: where it belongs */
@@ -126,7 +126,7 @@ static void run_wave(struct asking *asking)
     asking->len = 0;
 }
 
-/* Nothing at all came back: it may speak HTTP/2 only, and close what does not offer that. */
+/* Nothing at all came back: it may support HTTP/2 only, and close what does not offer that. */
 static bool is_mute(const struct cr_probe_result *result)
 {
     const struct cr_probe_answer *answer = &result->answer;

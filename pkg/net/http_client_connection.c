@@ -68,7 +68,7 @@ static bool write_request(struct cr_http_client_connection *connection, const st
 
 /* --- the exchange --- */
 
-/* One try. Of the thread's stack, so that what was read can be wiped. */
+/* One attempt. On the thread's stack, so that what was read can be wiped. */
 struct attempt {
     struct cr_http_client_connection *connection;
     const struct cr_http_request *request;
@@ -150,7 +150,7 @@ static bool may_begin(const struct cr_http_request *request, struct cr_error *er
            cr_error_set(err, CR_ERR_TRANSIENT, "not sent: the time to begin it is over");
 }
 
-/* A refusal whose body is cut off is one. */
+/* A refusal with a truncated body is an answer. */
 static bool is_answer(const struct attempt *attempt, bool whole, const struct cr_error *err)
 {
     return whole ||
@@ -199,8 +199,8 @@ static bool try_once(struct attempt *attempt, struct cr_error *err)
 }
 
 /* A connection that had been used before, and then ends without a byte of an answer, was most likely idle for too long:
- * it was closed when the request came, and nothing was done. Of what only reads that need not be sure; of a write it is
- * unlikely when the end did not come at once. */
+ * it was closed when the request came, and nothing was done. A request that only reads needs no certainty of that; for
+ * a write it is unlikely when the end did not come at once. */
 static bool may_repeat(const struct attempt *attempt, int64_t began_ms)
 {
     int64_t now_ms = cr_clock_monotonic_ms();

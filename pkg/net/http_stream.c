@@ -46,7 +46,7 @@ static bool says_other(const char *line, size_t len, const char *field, const ch
     return len != strlen(value) || strncasecmp(line, value, len) != 0;
 }
 
-/* The body is compressed, on its way (RFC 9112, section 6.1) or for good (RFC 9110, section 8.4), which nobody asks
+/* The body is compressed, on its way (RFC 9112, section 6.1) or for good (RFC 9110, section 8.4), which no request asks
  * for. libcurl 7.88 unpacks the first kind all the same, 400 MB of 400 KB, and hands the second one over as it is. A
  * refusal is one whatever its words. */
 static bool says_packed(const struct cr_http_stream *stream, const char *line, size_t len)
@@ -181,7 +181,7 @@ static int64_t next_check_ms(const struct cr_http_stream *stream)
     return by_timeout < by_idle ? by_timeout : by_idle;
 }
 
-/* Nothing at all came on these connections since this stream last heard something: the path may be dead, which TCP
+/* Nothing at all came on these connections since this stream last received something: the path may be dead, which TCP
  * notices only later. Others should not have to wait for that. */
 static void suspect_path(struct cr_http_stream *stream)
 {

@@ -68,7 +68,7 @@ static bool is_path(const char *path)
     return true;
 }
 
-/* An address, never a name that somebody would look up. */
+/* An address, never a name that a resolver would look up. */
 static bool is_target(const struct cr_page_target *target)
 {
     unsigned char ignored[sizeof(struct in6_addr)];

@@ -55,7 +55,7 @@ bool cr_probe_ask_receive(struct cr_probe_conn *probe)
     return n < 0 || ask->in_len == sizeof ask->in || (ask->sent && enough);
 }
 
-/* Who has spoken without being asked has gone on with us. */
+/* A server that has sent data without being asked has accepted the connection. */
 bool cr_probe_ask_is_answered(const struct cr_probe_conn *probe)
 {
     return probe->ask->in_len > 0;

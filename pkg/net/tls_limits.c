@@ -11,7 +11,7 @@
 
 #define CIPHERS "ALL:!aNULL:!eNULL:!kDHE:!PSK:!SRP:!aDSS:@SECLEVEL=0"
 
-/* The first is the one whose share is sent; brainpool (RFC 7027) is of use in TLS 1.2 only. */
+/* A key share is sent for the first; brainpool (RFC 7027) is of use in TLS 1.2 only. */
 #define GROUPS "X25519:P-256:X448:P-521:P-384:brainpoolP256r1:brainpoolP384r1:brainpoolP512r1"
 
 /* Those of TLS 1.3, and for servers of before RSA with PKCS#1 and SHA-1. */

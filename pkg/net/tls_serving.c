@@ -92,7 +92,7 @@ void cr_tls_serving_free(struct cr_tls_serving *serving)
 {
     if (!serving)
         return;
-    cr_tlsreload_free(serving->tls); /* ends the thread that tells */
+    cr_tlsreload_free(serving->tls); /* ends the thread that logs events */
     free(serving->product);
     free(serving);
 }

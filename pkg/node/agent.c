@@ -19,7 +19,7 @@ enum {
     PATIENCE_MS = 5000, /* the node is looked at, and shown in the metrics, without the API server, too */
     UNDER_WAY_MS = 1000,
     PENDING_MS = 5000,
-    LOOK_MS = 20 * 1000, /* processes begin anew, and nobody tells */
+    LOOK_MS = 20 * 1000, /* processes are restarted, and nothing notifies of that */
 };
 
 /* --- one pass --- */
@@ -79,7 +79,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* When to look again if nothing is heard of. */
+/* When to look again if no change is notified. */
 static int64_t pause_of(const struct cr_node_agent *agent)
 {
     int64_t now_ms = cr_clock_monotonic_ms();

@@ -70,7 +70,7 @@ static void know(struct cr_node_agent *agent, struct cr_json *object)
     cr_json_free(object);
 }
 
-/* A watch may lag behind our own writes, and one that was begun anew may lag behind itself. */
+/* A watch may lag behind our own writes, and one that was started again may lag behind itself. */
 static bool is_newer(const struct cr_node_agent *agent, const struct cr_json *object)
 {
     return !agent->has_known || !cr_streq(agent->known.uid, cr_obj_uid(object)) ||
@@ -150,7 +150,7 @@ void cr_node_agent_learn(struct cr_node_agent *agent, const char *kubelet_proces
     bool synced = cr_informer_synced(agent->informer);
     if (synced)
         take_from_informer(agent);
-    /* The kubelet's version may be another after it began anew. */
+    /* The kubelet's version may be another after its restart. */
     bool asked = agent->node_uid && cr_streq(agent->asked_for, cr_or_empty(kubelet_process));
     if (!asked && cr_node_agent_may_ask(agent))
         ask_node(agent, kubelet_process);

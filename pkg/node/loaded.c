@@ -50,7 +50,7 @@ static int64_t longer(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* A ctime that is not over tells nothing: somebody has set the clock. */
+/* A ctime in the future says nothing: the clock was set. */
 static int64_t past_ctime(const struct cr_node_judging *j)
 {
     int64_t ctime = j->content->ctime_ms;
@@ -62,7 +62,7 @@ static bool is_read(const struct cr_node_file *row)
     return row && row->kind != CR_NODE_FILE_UNREAD && row->prints.len > 0;
 }
 
-/* Of a file with more than a row can list only the beginning is compared: any touch counts. */
+/* Only the beginning of a file with more than a row can list is compared: any touch of such a file counts. */
 static bool is_same_content(const struct cr_node_judging *j)
 {
     const struct cr_node_file *row = j->memory->row;
@@ -190,7 +190,7 @@ static void judge_own(struct cr_node_judging *j)
     cr_node_loaded_override(j);
 }
 
-/* Words why nothing can be told; NULL: something can. Static, or of the row. */
+/* Says in words why nothing is known; NULL: something is. Static, or of the row. */
 static const char *why_unknown(const struct cr_node_judging *j)
 {
     const struct cr_node_parameter *parameter = j->parameter;

@@ -14,7 +14,7 @@ static bool shows_leaf_of(const struct cr_node_proof_port *port, const struct cr
            cr_streq(port->port.parameter, j->parameter->parameter);
 }
 
-/* The port whose leaf tells of the file: of several one that does not have it. NULL: none. */
+/* The port that serves the leaf of the file: of several, one with another leaf. NULL: none. */
 static const struct cr_node_proof_port *leaf_port(const struct cr_node_judging *j)
 {
     const struct cr_node_proof_port *found = NULL;
@@ -69,7 +69,7 @@ static bool lacks_a_name(const struct cr_node_proof_port *port, const struct cr_
     return false;
 }
 
-/* NULL: nobody lacks one, or nobody tells. */
+/* NULL: no port lacks a name, or none announces names. */
 static const struct cr_node_proof_port *lacking_port(const struct cr_node_judging *j)
 {
     bool trust = j->parameter->role == CR_ROLE_CLIENT_CA && j->file->kind == CR_NODE_FILE_TRUST;
@@ -113,7 +113,7 @@ static bool is_since_start(const struct cr_node_judging *j)
     return j->changed_since_start || (j->program && j->file->changed_ms >= j->program->started_ms);
 }
 
-/* seen: in words what speaks against the file; of_before: it is what the process had before. */
+/* seen: in words what refutes the file; of_before: it is what the process had before. */
 static void refute(struct cr_node_judging *j, const char *seen, bool of_before)
 {
     struct cr_node_file *file = j->file;
@@ -176,7 +176,7 @@ static void wait_for_port(struct cr_node_judging *j)
     }
 }
 
-/* A handshake has spoken against it, and this time nobody was asked. */
+/* A handshake has refuted it, and this time no port was asked. */
 static bool stays_refuted(const struct cr_node_judging *j)
 {
     const struct cr_node_file *row = j->memory->row;

@@ -338,7 +338,7 @@ static void asked_cleanup(struct asked *asked)
     free(asked->texts);
 }
 
-/* A text that cannot be read has nobody who could verify with it. */
+/* No client can verify with a text that cannot be read. */
 static void add_published(const struct cr_ca_arrangement *arrangement, int64_t now_ms, struct at_hand *at_hand,
                           struct asked *asked)
 {

@@ -117,7 +117,7 @@ static void begin_look(struct cr_delivery *d, enum cr_delivery_phase phase)
     go(d, phase);
 }
 
-/* The program has been told of all; has it done it? */
+/* The program has been notified of all; has it taken all up? */
 static void finish_triggers(struct cr_delivery *d, struct cr_delivery_now now)
 {
     d->notified = true;
@@ -142,13 +142,13 @@ static void begin_triggers(struct cr_delivery *d, struct cr_delivery_now now)
         finish_triggers(d, now);
 }
 
-/* The program need not be told, as far as is known: it has this material, or begins with it. */
+/* The program need not be notified, as far as is known: it has this material, or begins with it. */
 static bool may_have_it(const struct cr_delivery *d)
 {
     return !d->owed && !d->unsure && (!d->is_delivered || is_delivered(d));
 }
 
-/* What a look shows that found all new: that it was told, or, of a trigger that has failed, that it worked all the
+/* What a look shows that found all new: that the program was notified, or that a trigger that has failed worked all the
  * same. One that has not worked may hide behind another, and nothing of the CAs may show. */
 static bool is_enough(const struct cr_delivery *d, const struct cr_proof *proof)
 {
@@ -222,7 +222,7 @@ static void settle(struct cr_delivery *d, struct cr_delivery_now now)
 
 void cr_delivery_output(struct cr_delivery *d, bool changed, const char *failure, struct cr_delivery_now now)
 {
-    /* Of a material that is new the program is told anyway. */
+    /* The program is notified of new material anyway. */
     if (changed && (!d->is_delivered || is_delivered(d))) {
         d->found_at = d->owed ? d->found_at : now.monotonic_ms;
         d->owed = true;
@@ -252,7 +252,7 @@ static void look_again(struct cr_delivery *d, int64_t most_ms, struct cr_deliver
     d->look_ms = d->look_ms * 2 < most_ms ? d->look_ms * 2 : most_ms;
 }
 
-/* Before anybody was told. */
+/* Before the program was notified. */
 static void look_first(struct cr_delivery *d, const struct cr_proof *proof, struct cr_delivery_now now)
 {
     if (proof->verdict == CR_PROOF_UNKNOWN && may_have_it(d)) {

@@ -22,7 +22,7 @@
 enum {
     STACK = 256 * 1024, /* libcurl and OpenSSL need some; what is not touched costs nothing */
     LOOK_MS = 1000,
-    NO_WATCH_MS = 10 * 1000, /* without inotify the files are read so often, and it is asked for anew */
+    NO_WATCH_MS = 10 * 1000, /* without inotify the files are read so often, and it is asked for again */
 };
 
 struct cr_delivery_worker {
@@ -246,7 +246,7 @@ static void *run(void *arg)
 
 /* --- called from other threads --- */
 
-/* One trigger, which takes up all or nothing: not one that replaces several files in turn. */
+/* One trigger, which takes up all or nothing: not one that replaces several files one after the other. */
 static bool is_one_step(const struct cr_reloader_material *material)
 {
     const struct cr_trigger_spec *only = material->triggers;

@@ -30,7 +30,8 @@ static struct cr_json *add_digests(struct cr_json *entry, const char *key, const
     return object;
 }
 
-/* Refused is at rest for who reads the page; but a program that was told of something in between may have that. */
+/* Refused is a final state for readers of the page; but a program that was notified of something in between may have
+ * that. */
 static bool is_unknown(const struct cr_delivery *d)
 {
     return d->state == CR_DELIVERY_REFUSED && d->unsure;

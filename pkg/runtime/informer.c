@@ -181,7 +181,7 @@ static void on_delete(void *arg, const struct cr_json *object)
     drop(informer, key);
 }
 
-/* A list that broke off is begun anew: what it had brought does not count. */
+/* A list that broke off is begun again: what it had brought does not count. */
 static void on_replace(void *arg)
 {
     struct cr_informer *informer = arg;
@@ -204,7 +204,7 @@ static void on_synced(void *arg)
         return;
     char count[24];
     snprintf(count, sizeof count, "%zu", cr_store_len(informer->store));
-    /* One of many is worth no line: whoever asked for it says what has become of them all. */
+    /* One of many is worth no line: the code that asked for it logs what has become of them all. */
     cr_log(informer->options.patience_ms ? CR_LOG_DEBUG : CR_LOG_INFO, "in sync",
            {"resource", informer->options.watch.resource->plural}, {"namespace", informer->ns},
            {"selector", informer->label_selector ? informer->label_selector : informer->field_selector},
@@ -236,7 +236,7 @@ static void notify_refused(struct cr_informer *informer, enum cr_error_kind befo
         informer->on_synced(informer->on_synced_arg);
 }
 
-/* The same line each half minute helps nobody. */
+/* The same line each half minute helps no reader. */
 static bool worth_a_line(struct cr_informer *informer, const char *text, int64_t now)
 {
     if (cr_streq(informer->logged, text) && now - informer->logged_ms < REPEAT_LOG_MS)

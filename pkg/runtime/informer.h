@@ -55,7 +55,7 @@ struct cr_store *cr_informer_store(struct cr_informer *informer);
 /* False, with the resource, the namespace and what to do about it, when the first full state is not in, a person has to
  * put something right (permissions, the CRD), or nothing was received for a minute. Any thread. */
 bool cr_informer_healthy(struct cr_informer *informer, struct cr_error *err) CR_MUST_USE;
-/* The same, but true for one on demand that is refused. */
+/* The same, but true for one on demand that is refused (Forbidden). */
 bool cr_informer_ready(struct cr_informer *informer, struct cr_error *err) CR_MUST_USE;
 /* The first full state is on its way, and nothing has gone wrong meanwhile that would stop it. Any thread. */
 bool cr_informer_begins(struct cr_informer *informer);

@@ -20,7 +20,7 @@
 
 enum {
     ORDERLY_MS = 1000,  /* in which a process that must not act any more can end by itself */
-    STUCK_LEASES = 4,   /* times of a lease; a turn with all its time-outs and pauses takes less */
+    STUCK_LEASES = 4,   /* times of a lease; a round with all its time-outs and pauses takes less */
     MAX_IDENTITY = 320, /* host name, '_', UUID */
 };
 
@@ -43,9 +43,9 @@ struct cr_leader_election {
     pthread_cond_t changed;
     bool started;
     bool stop;
-    int64_t round_ms;     /* the last turn ended */
-    int64_t contact_ms;   /* the last turn that ended well */
-    struct cr_error last; /* of the last turn; kind None: it ended well */
+    int64_t round_ms;     /* the last round ended */
+    int64_t contact_ms;   /* the last round that ended well */
+    struct cr_error last; /* of the last round; kind None: it ended well */
     char *logged;         /* the problem that was logged last */
 };
 
@@ -159,7 +159,7 @@ bool cr_leader_election_ready(struct cr_leader_election *election, struct cr_err
     return ready;
 }
 
-/* --- one turn --- */
+/* --- one round --- */
 
 static void note_round(struct cr_leader_election *election, const struct cr_error *problem)
 {
@@ -194,7 +194,7 @@ static enum cr_election_step request(struct cr_leader_election *election, enum c
     const struct cr_lease_place place = {election->client, election->ns, election->name};
     cr_error_clear(problem);
     step = cr_election_request(&election->rules, step, &place, problem);
-    if (problem->kind == CR_ERR_CONFLICT) /* somebody was faster: part of the game */
+    if (problem->kind == CR_ERR_CONFLICT) /* another candidate was faster: part of the game */
         cr_error_clear(problem);
     return step;
 }

@@ -157,8 +157,8 @@ static void step_out(struct cr_queue *queue, struct item *item)
     queue->ready_len[item->low]--;
 }
 
-/* The one that watches is called last: another would have to take its place. Of two calls one may be lost, so who takes
- * something calls the next when there is more. */
+/* The one that watches is called last: another would have to take its place. One of two calls may be lost, so a worker
+ * that takes something calls the next when there is more. */
 static void call_worker(struct cr_queue *queue)
 {
     if (queue->idle)
@@ -209,7 +209,7 @@ static struct item *next_in_order(struct cr_queue *queue, bool low)
 }
 
 /* The next to be worked on; NULL: none is ready, or their namespaces have as many workers as they may. When one of low
- * priority has waited long, these have every other turn. */
+ * priority has waited long, every other one is of low priority. */
 static struct item *first_ready(struct cr_queue *queue)
 {
     const struct item *oldest = TAILQ_FIRST(&queue->ready[true]);

@@ -75,7 +75,7 @@ bool cr_proc_user(pid_t pid, uid_t *out)
     return found;
 }
 
-/* Of the first thread: who takes signals by sigwait has blocked them there. */
+/* The masks of the first thread: a program that takes signals by sigwait has blocked them there. */
 bool cr_proc_takes(pid_t pid, int signal)
 {
     char path[64];

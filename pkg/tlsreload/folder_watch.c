@@ -24,7 +24,7 @@ enum {
 struct place {
     int wd;
     struct cr_strvec names; /* that the paths look up in it */
-    bool wanted;            /* while the ways are walked anew */
+    bool wanted;            /* while the ways are walked again */
 };
 
 struct cr_folder_watch {
@@ -91,7 +91,7 @@ static void on_folder(void *arg, const char *folder, const char *name, bool last
 
 static void on_file(void *arg, const char *path)
 {
-    /* Of a file that cannot be watched its folder tells. */
+    /* The watch of its folder notices changes of a file that cannot be watched. */
     (void)look_out(arg, path, NAMES | CONTENT);
 }
 
@@ -175,7 +175,8 @@ int cr_folder_watch_fd(const struct cr_folder_watch *watch)
     return watch->fd;
 }
 
-/* What happened to a neighbour of ours is nothing to us. Of a watch that was dropped there may be news in the queue. */
+/* What happened to a neighbour of ours does not concern us. The queue may still have events of a watch that was
+ * dropped. */
 static bool concerns(struct cr_folder_watch *watch, const struct inotify_event *event)
 {
     if (event->mask & IN_Q_OVERFLOW)

@@ -139,7 +139,8 @@ void cr_tlsreload_report(struct cr_tlsreload *tls, const struct cr_tls_refusal *
     notify(tls, &event);
 }
 
-/* What was refused and is served again is reloaded too: whoever heard of the refusal shall hear of its end. */
+/* What was refused and is served again is reloaded too: the listener that was notified of the refusal is notified of
+ * its end. */
 static bool is_served(const struct cr_tlsreload *tls, const struct cr_tls_texts *texts)
 {
     return !tls->state.failing && memcmp(texts->digest, tls->current->digest, sizeof texts->digest) == 0;
@@ -172,7 +173,7 @@ enum cr_tls_look cr_tlsreload_look(struct cr_tlsreload *tls, struct cr_tls_refus
     return look;
 }
 
-/* --- for everybody --- */
+/* --- for all callers --- */
 
 static struct cr_tlsreload *new_empty(void)
 {

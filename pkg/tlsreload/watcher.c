@@ -10,16 +10,16 @@
 #include "base/thread.h"
 
 enum {
-    TRIES = 4, /* of a consistent reading, before it is told that there is none */
+    TRIES = 4, /* of a consistent reading, before it is reported that there is none */
     FIRST_PAUSE_MS = 100,
     LONGEST_MS = 5000,   /* so long it goes unsaid at most, however often the files change meanwhile */
     SLOW_MS = 30 * 1000, /* between looks that nothing in the files asks for */
 };
 
-/* What went wrong since the last look that went well, or was told. */
+/* What went wrong since the last look that went well, or was reported. */
 struct trouble {
     int tries;
-    int64_t since_ms; /* of the first try of what is not told yet; -1: none */
+    int64_t since_ms; /* of the first try of what is not reported yet; -1: none */
     int64_t next_ms;  /* of the next try; -1: when something happens */
     bool reported;
     struct cr_tls_refusal last_reported;
@@ -36,7 +36,7 @@ static bool is_reported(const struct trouble *trouble, const struct cr_tls_refus
            strcmp(trouble->last_reported.error.text, refusal->error.text) == 0;
 }
 
-/* What no event will tell of: that the disk works again, or that the time has come. */
+/* What causes no event: that the disk works again, or that the time has come. */
 static bool heals_silently(const struct cr_tls_refusal *refusal)
 {
     return refusal->in_time || refusal->error.kind == CR_ERR_TRANSIENT;

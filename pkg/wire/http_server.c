@@ -45,7 +45,7 @@ void cr_http_server_schedule(struct cr_http_server *server)
         cr_timer_arm(server->next_page, 0);
 }
 
-/* Of those whose page is to be made; NULL: none. */
+/* The next of those that wait for their page to be made; NULL: none. */
 static struct cr_http_connection *next_waiting(struct cr_http_server *server)
 {
     struct cr_http_connection *next = TAILQ_FIRST(&server->queue);

@@ -1,7 +1,7 @@
-/* What libcurl's archive asks of libraries that are not linked: of protocols, encodings and logins that nothing here
- * speaks (cmake/CurlArchive.cmake). Shared, it would load them all, and what those need: 24 libraries.
+/* Stubs for what libcurl's archive asks of libraries that are not linked: for protocols, encodings and logins that
+ * nothing here uses (cmake/CurlArchive.cmake). Shared, it would load them all, and what those need: 24 libraries.
  *
- * Four of them an HTTP server, or a name, can lead to: those fail, and libcurl says so. The rest nothing can lead to,
+ * An HTTP server, or a name, can lead to four of them: those fail, and libcurl says so. Nothing can lead to the rest,
  * since requests are restricted to HTTP and HTTPS (CURLOPT_PROTOCOLS_STR), without cookies, and to a proxy's password
  * (CURLOPT_SOCKS5_AUTH): reaching one of them is a bug, and the program ends with a line that says so. */
 #include <stdio.h>

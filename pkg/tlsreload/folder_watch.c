@@ -60,7 +60,7 @@ static struct place *place_add(struct cr_folder_watch *watch, int wd)
 }
 
 /* One inode has one watch, whatever the paths that lead to it: masks are added. */
-static struct place *look_out(struct cr_folder_watch *watch, const char *path, uint32_t mask)
+static struct place *add_watch(struct cr_folder_watch *watch, const char *path, uint32_t mask)
 {
     int wd = inotify_add_watch(watch->fd, path, mask | IN_MASK_ADD | IN_DONT_FOLLOW);
     if (wd < 0)
@@ -82,7 +82,7 @@ static bool is_gone(int error)
 static void on_folder(void *arg, const char *folder, const char *name, bool last)
 {
     struct cr_folder_watch *watch = arg;
-    struct place *place = look_out(watch, folder, last ? NAMES | CONTENT : NAMES);
+    struct place *place = add_watch(watch, folder, last ? NAMES | CONTENT : NAMES);
     if (place)
         cr_strvec_add_unique(&place->names, name);
     else if (!is_gone(errno))
@@ -92,7 +92,7 @@ static void on_folder(void *arg, const char *folder, const char *name, bool last
 static void on_file(void *arg, const char *path)
 {
     /* The watch of its folder notices changes of a file that cannot be watched. */
-    (void)look_out(arg, path, NAMES | CONTENT);
+    (void)add_watch(arg, path, NAMES | CONTENT);
 }
 
 static void drop_unwanted(struct cr_folder_watch *watch)

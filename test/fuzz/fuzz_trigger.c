@@ -43,13 +43,13 @@ struct server {
 };
 
 /* An answer for each word of the client's, and one more when it waits, until there is none. */
-static void talk(struct server *server, int fd)
+static void answer_all(struct server *server, int fd)
 {
     static const struct timeval moment = {.tv_usec = 5000};
-    char heard[4096];
+    char received[4096];
     bool open = true;
     require(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &moment, sizeof moment) == 0);
-    for (ssize_t len = 0; (len = read(fd, heard, sizeof heard)) > 0 || (len < 0 && errno == EAGAIN);) {
+    for (ssize_t len = 0; (len = read(fd, received, sizeof received)) > 0 || (len < 0 && errno == EAGAIN);) {
         const struct cr_pem_input answer = open ? split_next(&server->answers) : (struct cr_pem_input){0};
         if (answer.len)
             (void)send(fd, answer.data, answer.len, MSG_NOSIGNAL);
@@ -67,7 +67,7 @@ static void *serve(void *arg)
         require(fd >= 0);
         bool over = __atomic_load_n(&server->over, __ATOMIC_ACQUIRE);
         if (!over)
-            talk(server, fd);
+            answer_all(server, fd);
         close(fd);
         if (over)
             return NULL;

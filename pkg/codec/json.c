@@ -120,7 +120,7 @@ void cr_json_free_secret(struct cr_json *j)
 
 /* --- text --- */
 
-/* A reference is neither freed nor wiped by who has it. */
+/* The holder of a reference neither frees nor wipes it. */
 struct cr_json *cr_json_new_text(const char *text, size_t len)
 {
     cJSON *n = cJSON_CreateNull();

@@ -21,8 +21,8 @@ struct cr_json; /* opaque */
 #define CR_JSON_MAX_INT INT64_C(9007199254740992)
 
 /* How many values (members, elements, and the whole) a text may become. A value takes up to CR_JSON_VALUE_BYTES of
- * memory, beside the bytes of its key and of its string, so two bytes of text ("0,") may take 144: who parses what
- * others have written says how many values that may have. */
+ * memory, beside the bytes of its key and of its string, so two bytes of text ("0,") may take 144: a caller that parses
+ * what others have written says how many values the text may have. */
 enum {
     CR_JSON_VALUE_BYTES = 144,       /* a cJSON of 64 bytes, a short key and a short string, as malloc rounds them */
     CR_JSON_VALUES_MAX = 100 * 1000, /* of a text where the reader gives no other limit: 14 MB */

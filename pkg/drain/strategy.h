@@ -1,5 +1,5 @@
 /* How each kind of proxy is asked to let its clients go, and how many are still connected. Tables, one a proxy; each
- * operation is one attempt in the calling thread: who retries, and when, is drain/drain.h's. */
+ * operation is one attempt in the calling thread: drain/drain.h decides when it is tried again. */
 #ifndef CR_DRAIN_STRATEGY_H
 #define CR_DRAIN_STRATEGY_H
 

@@ -39,7 +39,7 @@ struct cr_probe_client *cr_probe_client_new(const void *certificate, size_t cert
 void cr_probe_client_free(struct cr_probe_client *client);
 CR_DEFINE_CLEANUP(cr_probe_client, struct cr_probe_client, cr_probe_client_free)
 
-/* What is sent once the handshake is done, for who asks whether a server verifies its clients (canary.h). Nothing of it
+/* What is sent once the handshake is done, to learn whether a server verifies its clients (canary.h). Nothing of it
  * does anything: see probe_request.h. */
 enum cr_probe_request { CR_PROBE_NO_REQUEST, CR_PROBE_HTTP1, CR_PROBE_HTTP2 };
 

@@ -70,7 +70,8 @@ static bool is_same_content(const struct cr_node_judging *j)
            !(row->more && j->content->ctime_ms > row->changed_ms);
 }
 
-/* It was put back to what it was between two looks, around the start of this process: who knows what that has read. */
+/* It was put back to what it was between two looks, around the start of this process: what the process has read is not
+ * known. */
 static bool was_touched_since_start(const struct cr_node_judging *j)
 {
     int64_t ctime = j->content->ctime_ms;

@@ -89,7 +89,7 @@ static const struct cr_strvec *remembered(const struct cr_node_judging *j)
     return other ? &row->has : NULL;
 }
 
-/* What is served is what was there before, or nothing is known of before. */
+/* What is served is what was there before, or what was there before is not known. */
 static bool was_before(const struct cr_node_judging *j, const char *leaf)
 {
     const struct cr_node_file *row = j->memory->row;

@@ -69,8 +69,8 @@ struct cr_node_source {
     void *ctx;
 };
 
-/* Adds what each container of the pod reads, and each of its probes that starts a program; of what the catalogue does
- * not know, nothing. The catalogue must outlive the list. */
+/* Adds what each container of the pod reads, and each of its probes that starts a program; nothing for programs that
+ * the catalogue does not know. The catalogue must outlive the list. */
 void cr_node_parameters_add_pod(struct cr_node_parameters *parameters, const struct cr_catalogue *catalogue,
                                 const struct cr_static_pod *pod, const struct cr_node_source *source);
 /* version: the kubelet's ("v1.36.3"); NULL: not known, and so the strictest. */

@@ -156,7 +156,7 @@ static void check_fit(const struct contents *c, size_t i)
     cr_strset(&contents[k].material.problem, "the key does not belong to the certificate");
 }
 
-/* --- CAs, and who is of which --- */
+/* --- CAs, and which certificate is of which --- */
 
 static void collect_cas(const struct contents *c)
 {

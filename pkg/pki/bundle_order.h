@@ -37,7 +37,7 @@ struct cr_ordered {
     size_t len;
     enum cr_bundle_proof proof; /* CR_BUNDLE_WOULD_CUT_OFF: bundle NULL */
     size_t given_up;            /* leaves that clients beyond CR_CLIENTS_KEPT lose */
-    size_t leaf; /* of CR_BUNDLE_WOULD_CUT_OFF, and the first that is given up: which, and who loses it */
+    size_t leaf; /* of CR_BUNDLE_WOULD_CUT_OFF, and the first that is given up: which, and the client that loses it */
     enum cr_bundle_client client;
 };
 void cr_ordered_dispose(struct cr_ordered *ordered);

@@ -261,7 +261,7 @@ bool cr_ca_set_knows_issuer(const struct cr_ca_set *set, const struct cr_pem_inp
 struct at_hand {
     X509 **certs; /* borrowed */
     size_t len;
-    size_t *published; /* indexes: of each text those of its own, one after the other */
+    size_t *published; /* indexes: for each text its own, one after the other */
     size_t published_len;
 };
 

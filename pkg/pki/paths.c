@@ -373,7 +373,7 @@ static bool is_valid(const struct search *s, size_t node)
     return cr_x509_not_before_ms(cert) <= at_ms + CR_CLOCK_SKEW_MS && cr_x509_not_after_ms(cert) >= at_ms;
 }
 
-/* OpenSSL goes by names and key identifiers, Go by the signature. */
+/* OpenSSL decides by names and key identifiers, Go by the signature. */
 static bool is_root(struct search *s, size_t node, bool *root)
 {
     *root = cr_x509_is_root(node_x509(s->paths, node));

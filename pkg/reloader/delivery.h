@@ -7,9 +7,9 @@
  * are not those that were checked. What fails is tried again after 1 s to 60 s; a material that is new is not made to
  * wait for that. Material that cannot be used stops everything and leaves what was delivered as it is.
  *
- * Level-based: a process that has just begun does not know what the program has read. A proof shows it; else it goes by
- * its record (what was delivered by the process before); else the program is taken to have read what is there, since it
- * starts with this process, unless an output had to be written. */
+ * Level-based: a process that has just begun does not know what the program has read. A proof shows it; else its record
+ * counts (what the process before delivered); else the program is taken to have read what is there, since it starts
+ * with this process, unless an output had to be written. */
 #ifndef CR_RELOADER_DELIVERY_H
 #define CR_RELOADER_DELIVERY_H
 

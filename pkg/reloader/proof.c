@@ -36,7 +36,8 @@ static bool is_announced(const struct cr_probe_announced *announced, const struc
     return false;
 }
 
-/* Whether the announced names are of this material's CAs, and which of them are of neither or of before only. */
+/* Whether the announced names are of this material's CAs, and which of them are of neither or only of the material
+ * before. */
 struct names {
     bool ours;
     bool dropped;
@@ -59,7 +60,8 @@ static struct names sort_names(const struct cr_probe_announced *announced, const
     return names;
 }
 
-/* A CA of before, or another of now, has the name of a CA that is not the same: a name says nothing of them. */
+/* A CA of the material before, or another of the new one, has the name of a CA that is not the same: a name says
+ * nothing of them. */
 static bool is_ambiguous(const struct cr_material *wanted, const struct cr_material *before, const struct cr_ca *ca)
 {
     const struct cr_ca *then = find_subject(before, ca->subject);

@@ -8,7 +8,7 @@
 enum cr_proof_verdict {
     CR_PROOF_NONE,    /* no endpoints are configured, or they show nothing of this material */
     CR_PROOF_NEW,     /* every endpoint shows the material */
-    CR_PROOF_OLD,     /* at least one shows another leaf, or announces CAs of before instead of the new ones */
+    CR_PROOF_OLD,     /* at least one shows another leaf, or announces the earlier CAs instead of the new ones */
     CR_PROOF_UNKNOWN, /* at least one was not reached, and none shows the old */
 };
 

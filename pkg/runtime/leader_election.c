@@ -251,7 +251,7 @@ static bool pause_for(struct cr_leader_election *election, int64_t ms)
     return stop;
 }
 
-/* Until others may lead; longer for who wakes up when they do. */
+/* Until others may lead; longer for a process that wakes up when they do. */
 static int64_t time_to_end_ms(const struct cr_leader_election *election)
 {
     const struct cr_election *rules = &election->rules;
@@ -261,7 +261,7 @@ static int64_t time_to_end_ms(const struct cr_leader_election *election)
     return left_ms < longest_ms ? left_ms : longest_ms;
 }
 
-/* No Event: who does not lead writes nothing more. */
+/* No Event: a process that does not lead writes nothing more. */
 static void end_leading(struct cr_leader_election *election, const struct cr_error *problem)
 {
     atomic_store(&election->acts_until_ms, 0);

@@ -1,6 +1,6 @@
 /* The guard against stale caches: a key waits until the cache has seen the key's own last writes (the idea of
  * KEP-5647). Without it a reconcile that follows a write closely looks at what was before it, decides the same once
- * more, and its preconditions answer Conflict. Thread-safe; of one key, one thread at a time. */
+ * more, and its preconditions answer Conflict. Thread-safe; one thread at a time for one key. */
 #ifndef CR_RUNTIME_OWN_WRITES_H
 #define CR_RUNTIME_OWN_WRITES_H
 

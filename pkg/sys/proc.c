@@ -58,7 +58,7 @@ bool cr_proc_is_there(const struct cr_proc *process)
     return cr_proc_read(process->pid, &now) && now.started == process->started;
 }
 
-/* Not the owner of the folder: that is root for who has changed its user by itself (proc(5), dumpable). */
+/* Not the owner of the folder: that is root for a process that has changed its user by itself (proc(5), dumpable). */
 bool cr_proc_user(pid_t pid, uid_t *out)
 {
     char path[64];

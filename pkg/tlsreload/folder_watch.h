@@ -1,8 +1,8 @@
 /* Notices when files may have changed, by the folders that lead to them (inotify(7)): a file itself is the wrong thing
  * to watch, since it is mostly replaced, not written. Every folder is watched that a path goes through by symbolic
- * links, so that the swap of ..data in a Secret's volume is seen (also when the folder of before stays), as are
- * renames, writes in place, and folders that are removed and come back. No thread of its own, no timer: who owns it
- * polls its descriptor. Not thread-safe. */
+ * links, so that the swap of ..data in a Secret's volume is seen (also when the earlier folder stays), as are renames,
+ * writes in place, and folders that are removed and come back. No thread of its own, no timer: its owner polls its
+ * descriptor. Not thread-safe. */
 #ifndef CR_TLSRELOAD_FOLDER_WATCH_H
 #define CR_TLSRELOAD_FOLDER_WATCH_H
 

@@ -61,7 +61,7 @@ struct cr_tlsreload *cr_tlsreload_new(const struct cr_tlsreload_options *options
  * borrowed for the call. Errors: Invalid. Owned. */
 struct cr_tlsreload *cr_tlsreload_new_fixed(const char *name, const char *certificate, const char *private_key,
                                             struct cr_error *err) CR_MUST_USE;
-/* Ends the watcher, and waits for it: not from its callbacks. Contexts that were handed out live on for who holds them.
+/* Ends the watcher, and waits for it: not from its callbacks. Contexts that were handed out live on for their holders.
  */
 void cr_tlsreload_free(struct cr_tlsreload *tls);
 CR_DEFINE_CLEANUP(cr_tlsreload, struct cr_tlsreload, cr_tlsreload_free)

@@ -180,7 +180,8 @@ static void on_written(struct bufferevent *stream, void *arg)
         on_answered(connection);
 }
 
-/* Who says no more may still read; but of who waits for long it is all that is seen when he hangs up. */
+/* A client that sends no more may still read; but when a client that waits for long hangs up, this event is all that is
+ * seen. */
 static void on_event(struct bufferevent *stream, short what, void *arg)
 {
     (void)stream;

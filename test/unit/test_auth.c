@@ -83,7 +83,7 @@ static void on_changed_ignored(void *arg, const struct cr_kube_config *config)
     (void)config;
 }
 
-/* Of one that has joined nothing: enough to ask. */
+/* A user that has not joined: enough to ask. */
 static struct cr_auth_user any_user = {.on_changed = on_changed_ignored};
 
 static void assert_token(struct cr_auth *auth, const char *expected)

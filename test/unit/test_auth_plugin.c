@@ -220,7 +220,7 @@ static void the_loop_never_waits_and_is_notified_of_the_end(void **state)
     assert_int_equal(atomic_load(&goes.ended), 0);
 }
 
-/* The post is on its way already: it must not reach whoever has cancelled since. */
+/* The post is on its way already: it must not reach a caller that has cancelled since. */
 static void a_wait_may_be_cancelled_at_any_moment(void **state)
 {
     (void)state;
@@ -258,7 +258,7 @@ static void a_token_is_renewed_before_its_end_while_it_still_serves(void **state
     open_fixture(&f, "exit 1");
     put_expiring(&f, "first", 15 * 1000);
     assert_token(&f, "first");
-    put(&f, "script", COUNT "sleep 600"); /* does not answer: nobody waits for it */
+    put(&f, "script", COUNT "sleep 600"); /* does not answer: no caller waits for it */
     int64_t renewed = cr_clock_monotonic_ms() + PATIENCE_MS;
     while (count_lines(&f, "runs") < 2 && cr_clock_monotonic_ms() < renewed) {
         assert_token(&f, "first");

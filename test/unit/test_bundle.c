@@ -316,7 +316,8 @@ static void a_root_that_has_not_begun_replaces_none(void **state)
     expect_kept(old->cert_pem, renewed->cert_pem, 0, leaf->cert_pem, want);
 }
 
-/* Nothing tells them apart but the signature, at which no client goes back: the old one has to come first. */
+/* Only the signature distinguishes them, and no client goes back when it does not fit: the old one has to come
+ * first. */
 static void a_successor_that_clients_take_for_the_old_one_comes_last(void **state)
 {
     (void)state;
@@ -326,7 +327,7 @@ static void a_successor_that_clients_take_for_the_old_one_comes_last(void **stat
     AUTO_CERT other = make(.cn = "api", .issuer = fresh, .no_key_ids = true);
     cr_autofree char *want = test_concat(old->cert_pem, fresh->cert_pem, NULL);
     expect_kept(old->cert_pem, fresh->cert_pem, 0, leaf->cert_pem, want);
-    /* Of leaves of both, each trusted by a bundle of its own, one would be cut off. */
+    /* With leaves of both, each trusted by a bundle of its own, one would be cut off. */
     const struct cr_pem_input previous[] = {test_entry(old->cert_pem), test_entry(fresh->cert_pem)};
     const struct cr_bundle_leaf leaves[] = {leaf_of("web", leaf), leaf_of("api", other)};
     struct cr_error err = {0};
@@ -337,7 +338,7 @@ static void a_successor_that_clients_take_for_the_old_one_comes_last(void **stat
     assert_non_null(strstr(err.text, "OpenSSL verifies its leaf with what is published"));
 }
 
-/* Nothing is retired while nobody can say whom that would cut off. */
+/* Nothing is retired while it is not known which leaf that would cut off. */
 static void beyond_its_limits_all_that_is_published_stays(void **state)
 {
     (void)state;

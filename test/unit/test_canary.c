@@ -207,7 +207,7 @@ static void a_server_is_asked_in_both_versions(void **state)
     }
 }
 
-/* The old CA and the new one have one subject: names cannot tell them apart, the canary does. */
+/* The old CA and the new one have one subject: names cannot distinguish them, the canary does. */
 static void two_cas_of_one_subject_are_distinguished(void **state)
 {
     (void)state;

@@ -37,7 +37,7 @@ static void test_pauses_grow_to_half_a_minute_and_it_is_never_given_up(void **st
     assert_true(cr_contact_is_lost(&contact, now_ms));
 }
 
-/* It is we who made it go away, and somebody waits for us. */
+/* It is we who made it go away, and the operator waits for us. */
 static void test_while_something_is_under_way_it_is_asked_often(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* What a program may have that nobody can be sure of: told in part, told without success, or told by a process that is
- * gone. */
+/* What a program may have without proof: it was notified in part, notified without success, or notified by a process
+ * that is gone. */
 #include "reloader/delivery.h"
 
 #include "support/deliveryplay.h"
@@ -10,7 +10,7 @@ static void what_was_begun_is_notified_to_its_end(void **state)
 {
     (void)state;
     struct cr_delivery_rules nothing_is_known = blind;
-    nothing_is_known.recorded = true; /* of a process that ended while it told */
+    nothing_is_known.recorded = true; /* of a process that ended while it notified */
     const struct play plays[] = {
         {"material that is taken back, of which a trigger was pulled",
          blind,

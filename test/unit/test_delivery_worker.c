@@ -150,7 +150,7 @@ static void it_knows_by_its_record_what_is_left_to_do(void **state)
     end(&s);
 }
 
-/* Of a process that is killed now nobody knows whether the program has it. */
+/* If the process is killed now, it is not known whether the program has it. */
 static void its_record_says_nothing_while_it_notifies(void **state)
 {
     (void)state;

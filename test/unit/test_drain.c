@@ -68,7 +68,7 @@ static void cancel(int fd)
     assert_int_equal(write(fd, &one, sizeof one), sizeof one);
 }
 
-/* As one who talks to a proxy that says nothing. */
+/* As a client of a proxy that says nothing. */
 static bool hang(const struct cr_drain_attempt *attempt, struct cr_error *err)
 {
     struct pollfd given_up = {.fd = attempt->cancel_fd, .events = POLLIN};

@@ -247,7 +247,7 @@ static void a_hook_clamps_times_that_do_not_fit(void **state)
     }
 }
 
-/* Which proxy it was is not known then: neither is it told anything, nor does it count as drained. */
+/* Which proxy it was is not known then: neither is it asked to drain, nor does it count as drained. */
 static void a_hook_that_cannot_reach_the_proxy_never_succeeds(void **state)
 {
     static const char *const cases[] = {"prog shutdown --proxy envy", "prog shutdown --proxy generic",

@@ -13,7 +13,7 @@
 
 enum { PATIENCE_MS = 20 * 1000 };
 
-/* A program of whose two pages the test says what they answer. */
+/* A program with two pages; the test says what they answer. */
 struct program {
     struct test_server *server;
     char begin_url[64];

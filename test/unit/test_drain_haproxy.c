@@ -150,7 +150,7 @@ static void frontends_are_shut_down_and_their_connections_counted(void **state)
     h.frontends[1].open = 0;
     must_count(&h, 1);
     h.frontends[0].open = 0;
-    must_count(&h, 0); /* whoever reads the statistics is no client */
+    must_count(&h, 0); /* the reader of the statistics is no client */
 }
 
 static void begun_twice_is_begun_once(void **state)
@@ -307,7 +307,7 @@ static void that_nothing_answers_is_no_end_but_a_process_that_is_gone_is(void **
     unlink(path);
     assert_true(count(&h, PATIENCE_MS, &found));
     assert_true(found.ended);
-    h.target.memory = NULL; /* begun by another: nobody knows which process it was */
+    h.target.memory = NULL; /* begun by another: which process it was is not known */
     must_fail(&h, count(&h, PATIENCE_MS, &found), CR_ERR_NOT_FOUND, "cannot connect");
     rmdir(folder);
 }

@@ -172,7 +172,7 @@ static void it_has_drained_when_it_has_ended(void **state)
     must_end(&n);
 }
 
-/* It was accepted by nobody, so that nobody is connected; but whoever is there has something left. */
+/* No process accepted it, so that no client is connected; but a process that is there has something left. */
 static void who_is_there_is_never_drained(void **state)
 {
     struct cr_drain_count found;
@@ -206,7 +206,7 @@ static void workers_are_waited_for_without_their_master(void **state)
     must_end(&n);
 }
 
-/* Begun once more, by a manager that was restarted: nginx has closed its ports, and nobody knows them any more. */
+/* Begun once more, by a manager that was restarted: nginx has closed its ports, and they are not known any more. */
 static void unknown_ports_are_no_zero(void **state)
 {
     struct cr_drain_count found;
@@ -238,7 +238,7 @@ static void what_is_not_there_has_not_begun(void **state)
     must_fail(&n, begin(&n), CR_ERR_NOT_FOUND, "/tmp/certroll/no/nginx.pid");
 }
 
-/* The clock was set forward after its start, or it is of a program that has ended: its name tells which. */
+/* The clock was set forward after its start, or it is of a program that has ended: its name shows which. */
 static void a_pid_file_that_seems_too_old_is_believed_of_nginx_alone(void **state)
 {
     char path[] = "/tmp/certroll-nginx-XXXXXX";
@@ -303,7 +303,7 @@ int main(void)
         cmocka_unit_test(another_users_nginx_is_explained),
         cmocka_unit_test(its_usual_name_is_known),
     };
-    /* When nginx has closed its port, a server of another test may get it, whose connections would be counted. */
+    /* When nginx has closed its port, a server of another test may get it, and its connections would be counted. */
     (void)test_own_network("192.0.2.1");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,11 +202,11 @@ static void freeing_cancels_it_and_notifies_no_listener(void **state)
     cr_drain_thread_free(cr_steal(&f->drain));
     assert_true(page_has(f, "certroll_shutdown_drains_total{result=\"cancelled\"} 1\n"));
     cr_timer_arm(f->stop, 0);
-    cr_loop_run(f->loop); /* its notice comes, to nobody */
+    cr_loop_run(f->loop); /* its notice comes, and no listener is left */
     assert_int_equal(f->overs, 0);
 }
 
-/* It is over, and the loop, which has ended, has not heard of it: it hears when it is freed. */
+/* It is over, and the loop, which has ended, has not been notified: it is notified when it is freed. */
 static void freeing_may_come_before_the_loop_is_notified(void **state)
 {
     struct fixture *f = *state;

@@ -42,7 +42,7 @@ static void times_must_leave_room_for_each_other(void **state)
 
 enum outcome {
     END = 0,
-    BEGIN,  /* a turn begins */
+    BEGIN,  /* a round begins */
     GOT,    /* the Lease says: holder, version, duration */
     ABSENT, /* there is none */
     WROTE,  /* our write was done; begun `took` ms ago */
@@ -414,7 +414,7 @@ static void no_two_act_at_a_time(void **state)
             next_ms[p] = now_ms + rand() % 60000;
         if (now_ms < next_ms[p])
             continue;
-        if (me->role == CR_ELECTION_ENDED) { /* it starts anew */
+        if (me->role == CR_ELECTION_ENDED) { /* it starts again */
             cr_election_dispose(me);
             *me = (struct cr_election){.times = cr_election_default_times, .identity = names[p]};
         }

@@ -31,7 +31,7 @@ static struct cr_folder_watch *watch_one(const char *path)
     return watch;
 }
 
-/* Whether a change is told within so many ms. */
+/* Whether a change is notified within so many ms. */
 static bool notified_within(struct cr_folder_watch *watch, int64_t ms)
 {
     int64_t end = cr_clock_monotonic_ms() + ms;
@@ -325,7 +325,7 @@ static void overflow(struct secret_volume *volume)
         assert_int_equal(i % 2 ? rename(b, a) : rename(a, b), 0);
 }
 
-/* The folder that counts after the overflow is one whose coming was not heard of. */
+/* The folder that counts after the overflow is one without an event for its creation. */
 static void lost_events_count_as_a_change_of_everything(void **state)
 {
     struct secret_volume *volume = *state;
@@ -427,7 +427,7 @@ static void see_without_rights(struct secret_volume *volume)
     NEED(notified_within(watch, PATIENCE_MS));
 }
 
-/* The folder between can be gone through, and not be read, so that nobody tells of it. */
+/* The folder between can be gone through, and not be read, so that nothing notifies of it. */
 static void folders_that_cannot_be_watched_are_looked_at(void **state)
 {
     in_child(see_without_rights, *state);

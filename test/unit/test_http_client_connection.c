@@ -30,7 +30,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* "METHOD|token|body" of each request, as many as it is told (0: all); then the connection is closed. */
+/* "METHOD|token|body" of each request, as many as arg says (0: all); then the connection is closed. */
 static void serve_asked(struct test_conn *conn, void *arg)
 {
     const int *most = arg;

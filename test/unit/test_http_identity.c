@@ -1,4 +1,4 @@
-/* Who is trusted, and as whom we speak: TLS servers with certificates made here. */
+/* Which servers are trusted, and how we authenticate: TLS servers with certificates made here. */
 #include "net/http_requests.h"
 
 #include <pthread.h>
@@ -338,7 +338,7 @@ static void what_is_under_way_goes_on_with_its_old_credentials(void **state)
     pthread_join(slow.thread, NULL);
     assert_true(slow.ok);
     assert_string_equal(slow.text.data, "client a");
-    assert_true(test_server_wait_ended(server, 1, NULL)); /* nobody uses it any more */
+    assert_true(test_server_wait_ended(server, 1, NULL)); /* no stream uses it any more */
     cr_buf_dispose(&slow.text);
     cr_http_requests_free(slow.client);
 }

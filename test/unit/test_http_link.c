@@ -81,7 +81,7 @@ static void a_cancelled_caller_does_not_wait_for_a_connection(void **state)
     assert_int_equal(err.kind, CR_ERR_CANCELLED);
 }
 
-/* Of the token it must learn nothing. */
+/* It must learn nothing of the token. */
 static void serve_as_proxy(struct test_conn *conn, void *arg)
 {
     const char *answer = arg;

@@ -32,7 +32,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* One request to a server that serves as told. */
+/* One request to a server that serves as given. */
 static bool ask(struct cr_http_requests *requests, void (*serve)(struct test_conn *, void *), const void *arg,
                 const struct cr_http_request *like, struct cr_http_response *response, struct cr_error *err)
 {
@@ -251,7 +251,7 @@ static void encodings_that_were_not_asked_for_are_errors(void **state)
     }
 }
 
-/* A name can be written in Punycode; what turns other letters into it is not linked. */
+/* A name can be written in Punycode; what converts other letters into it is not linked. */
 static void a_server_name_that_is_not_ascii_is_refused(void **state)
 {
     CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};

@@ -322,7 +322,7 @@ static void clients_without_a_good_certificate_are_refused(void **state)
     const struct fixture *f = *state;
     CR_CLEANUP(test_cert)
     struct test_cert *other_ca = test_cert_new(&(struct test_cert_spec){.cn = "other", .ca = true});
-    /* Of the same name, but another key: names alone open nothing. */
+    /* It has the same name, but another key: names alone open nothing. */
     CR_CLEANUP(test_cert)
     struct test_cert *twin =
         test_cert_new(&(struct test_cert_spec){.cn = "clients' CA", .ca = true, .no_key_ids = true});
@@ -348,7 +348,7 @@ static void clients_without_a_good_certificate_are_refused(void **state)
                 shown = test_cert_new(&spec);
             }
             CR_CLEANUP(client) struct client client = begin(f, versions[v], shown);
-            /* With TLS 1.3 a client hears of it only when it reads. */
+            /* With TLS 1.3 a client notices it only when it reads. */
             bool served = SSL_connect(client.ssl) == 1 && ask_metrics(&client) == 200;
             bool wanted = i < cr_array_len(cases) && cases[i].served;
             if (served != wanted)
@@ -590,8 +590,8 @@ static int tear_down_with_few_files(void **state)
     return tear_down(state);
 }
 
-/* Whoever begins no handshake, or half of one, gives way to who does. Each connection counts twice here: both its ends
- * are in this process. */
+/* A client that begins no handshake, or half of one, gives way to one that does. Each connection counts twice here:
+ * both its ends are in this process. */
 static void a_flood_of_handshakes_keeps_no_other_client_out(void **state)
 {
     enum { FLOOD = 70, PARTS = 2 };

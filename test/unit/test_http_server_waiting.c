@@ -201,7 +201,7 @@ static void who_hangs_up_waits_no_more(void **state)
     wait_for_asked(f, 1);
     close(fd);
     wait_until_waiting(f, 0);
-    cr_loop_post(f->loop, answer_all, f); /* nobody reads it */
+    cr_loop_post(f->loop, answer_all, f); /* no client reads it */
     assert_int_equal(waiting(f), 0);
 }
 
@@ -262,7 +262,7 @@ static void receive_refusal(int fd)
 }
 
 /* Those who wait for a drain's end are legitimate, and none of them may be kept out by one peer that asks without end:
- * the one with the most gives up a place, whoever came first stays, and nothing is begun for who is refused. */
+ * the one with the most gives up a place, the one that came first stays, and nothing is begun for a refused client. */
 static void so_many_may_wait(void **state)
 {
     enum { KUBELET = 1, HOSTILE = 2, LATE = 3 };

@@ -33,7 +33,7 @@ static void read_all(struct fixture *f, const char *const *raw, struct reader *r
 struct raw_answer {
     const char *rule;
     const char *raw;
-    int status;        /* 0: none is told */
+    int status;        /* 0: none is given */
     const char *body;  /* what is handed over, also of one that fails */
     const char *words; /* of the error, which is Transient; NULL: it ends well */
 };

@@ -1,4 +1,5 @@
-/* Streams over TLS: who is trusted, as whom we speak, and what becomes of connections when that changes. */
+/* Streams over TLS: which servers are trusted, how we authenticate, and what becomes of connections when that
+ * changes. */
 #include "net/http.h"
 
 #include <semaphore.h>
@@ -31,7 +32,7 @@ static int tear_down_papers(void **state)
 
 #define with_papers(test) cmocka_unit_test_setup_teardown(test, set_up_papers, tear_down_papers)
 
-/* --- who is trusted, and as whom we speak --- */
+/* --- which servers are trusted, and how we authenticate --- */
 
 static struct test_server *server_with(const struct test_cert *cert, const struct test_cert *client_ca)
 {

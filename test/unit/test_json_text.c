@@ -123,7 +123,7 @@ static void what_is_left_out_is_not_in_the_tree(void **state)
     }
 }
 
-/* Of what stays out of the tree there is no tree, whatever it has. */
+/* What stays out of the tree has no tree, whatever it has. */
 static void what_is_not_in_the_tree_counts_as_one_value(void **state)
 {
     (void)state;

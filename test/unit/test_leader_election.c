@@ -272,7 +272,7 @@ static void what_is_refused_makes_a_candidate_unready_at_once(void **state)
         struct cr_error err = {0};
         open_fixture(&f, script, cr_array_len(script), &(struct cr_election_times){10000, 8000, 100});
         start(&f);
-        wait_answered(&f, 2); /* the first turn is over */
+        wait_answered(&f, 2); /* the first round is over */
         if (cr_leader_election_ready(f.election, &err) != cases[i].ready)
             fail_msg("%s: %s", cases[i].rule, err.text);
         if (!cases[i].ready)

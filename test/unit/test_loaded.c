@@ -22,8 +22,8 @@ struct step {
     int ctime;
     const char *process; /* NULL: none runs */
     int started;
-    const char *serves; /* of a leaf: what the port shows; of a bundle: the names that it announces; NULL: nobody was
-                         * asked; "-": no answer */
+    const char *serves; /* of a leaf: what the port shows; of a bundle: the names that it announces; NULL: no port was
+                           asked; "-": no answer */
     const char *want;   /* "<loaded> <evidence> <has>", "?" when it is not known; behind Soon, "due <s>" */
 };
 
@@ -359,7 +359,7 @@ static void a_bundle_that_is_too_long_is_judged_by_its_ctime(void **state)
     file_dispose(&next);
 }
 
-/* Of several ports the one that does not have it tells: etcd's loopback and its node's address. */
+/* If there are several ports, the one that does not have it decides: etcd's loopback and its node's address. */
 static void each_port_has_to_serve_it(void **state)
 {
     (void)state;

@@ -12,7 +12,7 @@
 
 enum { PIPE_SIZE = 4096, WATCH_S = 30, LINE_SIZE = 256 };
 
-/* Standard error is a pipe of one page that nobody reads, while the test says something. */
+/* Standard error is a pipe of one page without a reader, while the test says something. */
 struct unread {
     int ends[2];
     int saved;
@@ -65,7 +65,7 @@ static void who_must_be_in_time_waits_for_no_reader(void **state)
     assert_true(drain_pipe(&u) < LINE_SIZE);
 }
 
-/* Of which the pipe takes a part, whoever reads. */
+/* The pipe takes a part of it, even with a reader. */
 static void a_long_line_is_not_waited_for(void **state)
 {
     char text[2 * PIPE_SIZE];

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "support/fakeapi.h"
 
-/* A manager without informers whose reconciler follows the key's first letter. */
+/* A manager without informers; its reconciler follows the key's first letter. */
 struct fixture {
     struct cr_loop *loop;
     struct cr_client *client;

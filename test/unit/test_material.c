@@ -1062,7 +1062,8 @@ static void *parse_often(void *arg)
     return NULL;
 }
 
-/* The last few are kept decoded: more of them than are kept, in turns, and one that is no longer what it was. */
+/* The last few are kept decoded: more of them than are kept, one after the other, and one that is no longer what it
+ * was. */
 static void a_bundle_that_comes_again_says_the_same(void **state)
 {
     (void)state;

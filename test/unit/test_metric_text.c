@@ -79,7 +79,7 @@ static void what_is_no_number_of_connections_is_reported(void **state)
     }
 }
 
-/* Of a text that is not of the format a number that can be read is worth nothing either. */
+/* In a text that is not of the format, a number that can be read is worth nothing either. */
 static void another_text_is_no_number(void **state)
 {
     static const char *const cases[] = {

@@ -520,7 +520,7 @@ static void follow(const struct look *look, struct cr_node_act *act)
     struct cr_node_proof proof = {.health = look->health};
     if (look->health != SERVING)
         snprintf(proof.message, sizeof proof.message, "/readyz answers 500");
-    /* Of another component nothing counts. */
+    /* Nothing of another component counts. */
     const struct cr_node_file rows[] = {row_of("RestartNeeded Verified 50", kubelet), row_of(look->row, apiserver)};
     bool none = process && !*process;
     cr_node_restart_follow(none ? NULL : &program, &proof, rows, cr_array_len(rows), (int64_t)DEADLINE_S * 1000,

@@ -175,7 +175,7 @@ static void what_is_no_page_is_reported(void **state)
     assert_int_equal(test_server_accepted(elsewhere), 0);
 }
 
-/* More than at once, and the first that get their turn stay silent. */
+/* More than at once, and the first that are asked stay silent. */
 static void silent_servers_starve_no_other(void **state)
 {
     enum { MANY = 5 * CR_PAGES_AT_ONCE, SILENT = CR_PAGES_AT_ONCE };
@@ -237,7 +237,7 @@ static void keep_len(void *arg, size_t index, const struct cr_page *page)
     lens[index] += page->body.len;
 }
 
-/* Those that wait for their turn come whole, too. */
+/* Those that have to wait come whole, too. */
 static void large_pages_are_in_memory_a_few_at_a_time(void **state)
 {
     (void)state;

@@ -392,7 +392,7 @@ static void who_is_away_fails(void **state)
     assert_non_null(strstr(proof.message, "127.0.0.1: "));
 }
 
-/* 192.0.2.0/24 is nobody's (RFC 5737). */
+/* No host has an address of 192.0.2.0/24 (RFC 5737). */
 static void an_address_of_another_machine_is_not_asked(void **state)
 {
     (void)state;

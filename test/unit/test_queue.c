@@ -262,7 +262,7 @@ static char *taken_by(pthread_t worker, struct cr_queue *queue)
     return NULL;
 }
 
-/* Whoever watched the delay may be the one that gets the other key, and does not come back. */
+/* The worker that watched the delay may be the one that gets the other key, and does not come back. */
 static void a_delay_is_watched_when_a_worker_is_called_away(void **state)
 {
     (void)state;
@@ -287,7 +287,8 @@ static void a_delay_is_watched_when_a_worker_is_called_away(void **state)
 
 /* --- who is called --- */
 
-/* A thread that works, and whether it sleeps, which is seen from outside: the queue tells nobody who waits for what. */
+/* A thread that works, and whether it sleeps, which is seen from outside: the queue does not show which worker waits
+ * for what. */
 struct worker {
     struct cr_queue *queue;
     pthread_t thread;
@@ -334,7 +335,7 @@ static bool sleeps(const struct worker *worker)
     return end_of_name && cr_starts_with(end_of_name, ") S");
 }
 
-/* Nobody has the lock then, so who sleeps has been to the queue and waits. False: not within seconds. */
+/* No thread has the lock then, so a thread that sleeps has been to the queue and waits. False: not within seconds. */
 static bool all_wait(const struct worker *workers, size_t len, int asked)
 {
     int64_t deadline = cr_clock_monotonic_ms() + 20 * 1000;
@@ -377,7 +378,7 @@ static void the_one_that_watches_a_delay_is_not_called_while_another_is_idle(voi
     assert_int_equal(atomic_load(&workers[1].taken), TIMES);
 }
 
-/* It does not come back; whoever is the next to have time watches, whether the near time is there by then or not. */
+/* It does not come back; the next worker that has time watches, whether the near time is there by then or not. */
 static void the_one_that_watches_is_called_when_all_others_work_and_the_delay_is_watched_again(void **state)
 {
     (void)state;
@@ -652,7 +653,7 @@ static void a_key_is_worked_on_for_the_earliest_event_that_added_it(void **state
     cr_queue_done(queue, none);
 }
 
-/* Whoever asks for the queue's length makes what is due ready, and works for something else. */
+/* A caller that asks for the queue's length makes what is due ready, and works for something else. */
 static void a_key_that_is_due_is_not_worked_on_for_what_another_thread_works_for(void **state)
 {
     (void)state;

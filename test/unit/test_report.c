@@ -476,7 +476,7 @@ static void a_long_bundle_is_cut_and_says_so(void **state)
     assert_int_equal(s.report.files[3].prints.len, CR_NODE_REPORT_PRINTS_MAX);
     assert_true(s.report.files[3].more);
     assert_int_equal(s.report.files[3].loaded, CR_NODE_LOADED_YES);
-    /* The difference is where nobody sees it. */
+    /* The difference is in a part that is not shown. */
     put(&s, PKI "etcd.crt", "0123456789abcdef1", 110);
     s.now = 120;
     report(&s);

@@ -9,7 +9,7 @@
 
 #include "base/strings.h"
 
-/* What happens, and who is next then. Items are digits; '-': nobody. */
+/* What happens, and which item is next then. Items are digits; '-': none. */
 struct step {
     char what; /* '+' waits, 'l' waits with low priority, '-' waits no more, '>' is under way, '.' is done */
     int item;

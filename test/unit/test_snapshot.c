@@ -156,7 +156,7 @@ static void generations_are_never_mixed_when_folders_come_back(void **state)
     beside(volume, there_and_back, SWAPS);
 }
 
-/* Between its writes the scheduler may have left it for longer than anybody can wait for. */
+/* Between its writes the scheduler may have left it for longer than a reader can wait for. */
 static atomic_int slow;
 static atomic_int writes;
 

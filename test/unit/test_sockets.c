@@ -160,7 +160,7 @@ static void check_listener(union address address, socklen_t len)
     if (address.any.sa_family == AF_INET6)
         address.v6.sin6_addr = in6addr_loopback;
     int client = connect_to(&address, len);
-    assert_int_equal(count(&listeners), 0); /* nobody has accepted it */
+    assert_int_equal(count(&listeners), 0); /* no process has accepted it */
     int server = accept(listener, NULL, NULL);
     assert_int_equal(count(&listeners), 1);
     close(listener); /* as nginx does at SIGQUIT */

@@ -45,7 +45,7 @@ static struct cr_probe_result probe_raw(struct raw_flight *flight)
     return probe(server, flight->silent ? SILENCE_MS : PATIENCE_MS);
 }
 
-/* --- keys that nobody has --- */
+/* --- keys that no server has --- */
 
 static BIGNUM *odd_number(int bits)
 {

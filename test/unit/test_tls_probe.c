@@ -235,14 +235,14 @@ static void an_alert_before_the_certificate_is_unreachable_not_plain(void **stat
 {
     (void)state;
     CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){0});
-    /* An RSA cipher with an ECDSA key: nothing in common with anybody. */
+    /* An RSA cipher with an ECDSA key: nothing in common with any client. */
     const struct test_server_options options = {.cert = cert, .tls_version = TLS1_2_VERSION, .ciphers = "AES128-SHA"};
     CR_CLEANUP(test_server) struct test_server *server = test_server_new(&options);
     struct cr_probe_result result = probe(server);
     assert_not_served(&result, CR_PROBE_UNREACHABLE, "handshake failure");
 }
 
-/* A port that nobody listens on, kept bound so that nobody else gets it. */
+/* A port without a listener, kept bound so that no other program gets it. */
 static int closed_port(int *fd)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -411,7 +411,8 @@ static void servers_judge_the_client(void **state)
     }
 }
 
-/* Of who is refused, too: the request for a certificate comes before it is known whether there is one. */
+/* A client that is refused gets them, too: the request for a certificate comes before it is known whether there is
+ * one. */
 static void the_names_of_the_servers_cas_are_noted(void **state)
 {
     static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};

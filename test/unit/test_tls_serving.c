@@ -50,7 +50,7 @@ static void files_go_together(void **state)
     }
 }
 
-/* --- what is told --- */
+/* --- what is logged --- */
 
 /* The files as a kubelet has them: all change at one moment. */
 struct fixture {
@@ -290,7 +290,7 @@ static void what_cannot_be_served_is_refused_at_the_start(void **state)
     assert_int_equal(err.kind, CR_ERR_INVALID);
     assert_non_null(strstr(err.text, f->private_key));
     CR_CLEANUP(cr_buf) struct cr_buf page = CR_BUF_INIT(0);
-    cr_metrics_write(f->metrics, &page); /* and whoever looks does not look at what is gone */
+    cr_metrics_write(f->metrics, &page); /* and a reader of the metrics does not read what is gone */
     assert_null(strstr(cr_buf_text(&page), "certroll_tls"));
 }
 

@@ -249,7 +249,7 @@ static void hostile_files_leave_what_is_served(void **state)
     }
 }
 
-/* Good and bad by turns, so that whatever is served is a good pair: bad ones would fail the handshake. */
+/* Good and bad alternate, so that whatever is served is a good pair: bad ones would fail the handshake. */
 static void swaps_a_hundred_times_a_second_leave_what_fits_together(void **state)
 {
     struct tls_scene *scene = *state;

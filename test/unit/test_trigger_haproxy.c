@@ -160,7 +160,7 @@ static void refusals_are_explained(void **state)
     }
 }
 
-/* As 2.6.12 says it of a certificate whose CA file was replaced before. */
+/* As 2.6.12 says it of a certificate when its CA file was replaced before. */
 static void a_commit_that_renewed_nothing_is_no_success(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@
 #include "support/testsocket.h"
 #include "support/triggerscene.h"
 
-/* What the program of the test does: it keeps what it was told, line by line, and answers each with the next text. */
+/* What the program of the test does: it keeps what it receives, line by line, and answers each with the next text. */
 struct program {
     const char *answers[4];
     struct cr_buf received;

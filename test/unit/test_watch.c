@@ -11,7 +11,8 @@
 #include "kube/object.h"
 #include "support/fakeapi.h"
 
-/* What the handler was told, as words: "replace", "+name@version", "-name", "synced", "bookmark@version", "!Kind". */
+/* What the handler was notified of, as words: "replace", "+name@version", "-name", "synced", "bookmark@version",
+ * "!Kind". */
 struct record {
     struct cr_loop *loop;
     struct cr_buf words;
@@ -87,7 +88,8 @@ static void give_up(void *arg)
     cr_loop_stop(arg);
 }
 
-/* Runs a watch of Secrets against the script until it told what is expected. plugin: of the credentials, or NULL. */
+/* Runs a watch of Secrets against the script until it notified of what is expected. plugin: of the credentials, or
+ * NULL. */
 static void run_with(const char *rule, const struct fake_answer *script, size_t len, const char *plugin,
                      const char *expected, struct record *record)
 {

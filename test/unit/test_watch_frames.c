@@ -214,7 +214,7 @@ static void a_wanted_frame_is_capped_also_when_others_are_not(void **state)
     cr_strvec_dispose(&sink.frames);
 }
 
-/* Whoever may write an object may make a long one: what follows must come all the same. */
+/* Any user who may write an object may make a long one: what follows must come all the same. */
 static void the_name_of_a_frame_that_is_too_long_is_read_wherever_it_is_cut(void **state)
 {
     (void)state;

@@ -12,8 +12,8 @@
 #include "base/buffer.h"
 #include "base/strings.h"
 
-/* A queue that writes down what it is told, in place of the real one: so delays of many seconds are seen without
- * waiting for them. The real one has tests of its own. */
+/* A queue that records its calls, in place of the real one: so delays of many seconds are seen without waiting for
+ * them. The real one has tests of its own. */
 struct cr_queue {
     pthread_mutex_t lock;
     const char *const *keys; /* to be handed out, up to the NULL */
@@ -116,7 +116,7 @@ static void give_up(void *loop)
     cr_loop_stop(loop);
 }
 
-/* Works off the keys with so many threads; told, owned, is what the queue heard. */
+/* Works off the keys with so many threads. Returns the calls that the queue recorded, owned. */
 static char *play(const struct outcome *outcome, const char *const *keys, int threads, struct scene *scene,
                   struct cr_metrics *metrics)
 {

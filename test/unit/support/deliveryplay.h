@@ -1,4 +1,4 @@
-/* Plays of a delivery: what it must want, and what happens to it, turn by turn. */
+/* Plays of a delivery: what it must want, and what happens to it, step by step. */
 #ifndef TEST_SUPPORT_DELIVERYPLAY_H
 #define TEST_SUPPORT_DELIVERYPLAY_H
 
@@ -13,7 +13,7 @@
 #include "base/strings.h"
 #include "reloader/delivery.h"
 
-/* A play: each turn says what the delivery must want to do next, and what comes of it. Clocks stand still but for
+/* A play: each beat says what the delivery must want to do next, and what comes of it. Clocks stand still but for
  * passes. */
 struct beat {
     const char *act;   /* "read", "output", "look", "trigger 1", "wait", "rest"; NULL: it is not asked */

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Must not allocate: it speaks with one write(2). */
+/* Must not allocate: it prints with one write(2). */
 static _Noreturn void out_of_memory(void)
 {
     static const char line[] = "{\"level\":\"fatal\",\"msg\":\"out of memory; ending, a restart loses nothing\"}\n";

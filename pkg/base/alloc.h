@@ -22,7 +22,7 @@ char *cr_asprintf(const char *fmt, ...) CR_PRINTF(1, 2) __attribute__((malloc, r
 char *cr_vasprintf(const char *fmt, va_list args) CR_PRINTF(1, 0) __attribute__((malloc, returns_nonnull));
 
 /* Whole pages (size: a multiple of theirs), zeroed, for what is big: they cost memory only once they are written to,
- * grow without a copy, and go back to the system at once, which clears them before anybody else has them. */
+ * grow without a copy, and go back to the system at once, which clears them before another process gets them. */
 void *cr_pages_map(size_t size) __attribute__((malloc, returns_nonnull));
 void *cr_pages_grow(void *pages, size_t size, size_t new_size) __attribute__((returns_nonnull));
 void cr_pages_unmap(void *pages, size_t size);

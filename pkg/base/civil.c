@@ -3,7 +3,7 @@
 /* The calendar repeats after 400 years; a year that begins in March has its leap day at its end. */
 enum { ERA_YEARS = 400, ERA_DAYS = 146097, EPOCH_DAY = 719468 /* 1970-01-01, from 0000-03-01 */ };
 
-/* Of a year that begins in March: month 0 is March. */
+/* The day of a year that begins in March: month 0 is March. */
 static int64_t day_of_year(int month)
 {
     return (153 * month + 2) / 5;

@@ -45,7 +45,7 @@ static int64_t clamp(int64_t wall_ms)
     return wall_ms < first_ms ? first_ms : wall_ms > last_ms ? last_ms : wall_ms;
 }
 
-/* All but the fraction; not by strftime, whose %Y writes the year 226 as "226". Returns what was written. */
+/* All but the fraction; not by strftime: its %Y writes the year 226 as "226". Returns what was written. */
 static size_t format_seconds(int64_t wall_ms, char out[CR_TIME_TEXT])
 {
     int64_t seconds = cr_floor_div(wall_ms, 1000);

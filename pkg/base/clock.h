@@ -10,7 +10,8 @@
 /* Milliseconds since some start, never going back: for delays and deadlines within the process. */
 int64_t cr_clock_monotonic_ms(void);
 int64_t cr_clock_monotonic_ns(void); /* for how long short work took */
-/* The same, and it goes on while the machine sleeps (CLOCK_BOOTTIME): for how long others have not heard of us. */
+/* The same, but it goes on while the machine sleeps (CLOCK_BOOTTIME). It measures how long others have had no sign of
+ * this process. */
 int64_t cr_clock_boot_ms(void);
 /* Milliseconds since 1970-01-01T00:00:00Z: for what is written to or read from the API. */
 int64_t cr_clock_wall_ms(void);

@@ -1,5 +1,5 @@
-/* Condition variables whose deadlines are times of cr_clock_monotonic_ms: steps of the wall clock move none. Destroyed
- * with pthread_cond_destroy. */
+/* Condition variables with deadlines by cr_clock_monotonic_ms: steps of the wall clock move none. Destroyed with
+ * pthread_cond_destroy. */
 #ifndef CR_BASE_COND_H
 #define CR_BASE_COND_H
 

@@ -1,5 +1,5 @@
 /* Command lines, by a table: "--name=value", "--name value", "-n value", "-nvalue". Pure: nothing is printed and no
- * state is kept, unlike getopt, so that also what stands in somebody else's pod can be read. */
+ * state is kept, unlike getopt, so that the command line of another pod can be read as well. */
 #ifndef CR_BASE_FLAGS_H
 #define CR_BASE_FLAGS_H
 
@@ -19,7 +19,7 @@ enum cr_flag_kind {
     CR_FLAG_CHOICE,    /* int or an enum: the index in choices */
     CR_FLAG_LOG_LEVEL, /* enum cr_log_level */
     CR_FLAG_OWN,       /* what take makes of it */
-    CR_FLAG_IGNORED,   /* has a value that nobody reads but check */
+    CR_FLAG_IGNORED,   /* has a value that only check reads */
     CR_FLAG_NOTHING,   /* has no value, and does nothing */
 };
 
@@ -62,17 +62,18 @@ struct cr_flags {
     const char *program; /* that has the help: "see certroll-operator --help" */
     const struct cr_flag *table;
     size_t len;
-    /* Of an argument that is no flag. NULL: there is none. */
+    /* Called for an argument that is no flag. NULL: there is none. */
     bool (*word)(void *out, const char *word, struct cr_error *err);
-    /* Of each flag, before its value is taken. NULL: nothing. */
+    /* Called for each flag, before its value is taken. NULL: nothing. */
     bool (*seen)(void *out, const struct cr_flag *flag, struct cr_error *err);
-    /* Told of each error, which then ends nothing: what is wrong counts as not given. NULL: the first one is the last.
+    /* Called for each error, which then ends nothing: what is wrong counts as not given. NULL: the first error ends the
+     * parsing.
      */
     void (*wrong)(void *out, const struct cr_error *wrong);
 };
 
 /* argv as main has it. out: the caller's struct, with its defaults. *rest: the index of what stands behind "--", argc
- * when nothing does; NULL: that are words, too. Of a flag that is given again the last value counts. Errors: Invalid,
+ * when nothing does; NULL: that are words, too. The last value of a flag that is given again counts. Errors: Invalid,
  * with the flag's name. */
 bool cr_flags_parse(const struct cr_flags *flags, int argc, char **argv, void *out, int *rest,
                     struct cr_error *err) CR_MUST_USE;

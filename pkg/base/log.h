@@ -24,9 +24,9 @@ bool cr_log_level_parse(const char *text, enum cr_log_level *level, struct cr_er
  */
 void cr_log_copy_to(int fd);
 
-/* From now on a line that standard error does not take at once, since nobody reads there, is dropped, and so is one
- * above PIPE_BUF bytes, of which a part may have to wait: for who must be done in time. Else it is waited for. Before
- * other threads log. */
+/* From now on a line is dropped that standard error does not take at once, since no reader empties it, and so is a line
+ * above PIPE_BUF bytes, of which a part may have to wait. This is for programs that must be done in time. Without this
+ * call a line is waited for. Call it before other threads log. */
 void cr_log_never_wait(void);
 
 void cr_log_fields(enum cr_log_level level, const char *msg, const struct cr_log_field *fields, size_t count);

@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 
-/* As pthread_create without attributes, whose error it returns (0: started); in the thread all signals are blocked. The
- * caller's mask is what it was. Any thread. */
+/* As pthread_create without attributes: it returns the error of pthread_create (0: started). All signals are blocked in
+ * the thread. The caller's mask is what it was. Any thread. */
 int cr_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Of a model that is longer only so much of its end counts. */
+/* Only so many bytes at the end of a longer model count. */
 enum { CR_DEFLATE_MODEL_MAX = 8 * 1024 };
 
 /* model: a text like it, which costs next to nothing again; model_len 0: none. Owned; *size: its bytes. Some 30 µs for

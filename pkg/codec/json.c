@@ -41,8 +41,8 @@ __attribute__((constructor)) static void install_allocator(void)
 
 /* --- parsing --- */
 
-/* C strings end at a NUL, so "a\u0000b" would read as "a", a different name. Kubernetes stores such strings and
- * anybody may write one into an annotation, so one must not make a whole list unreadable either: the escape becomes
+/* C strings end at a NUL, so "a\u0000b" would read as "a", a different name. Kubernetes stores such strings and any
+ * user may write one into an annotation, so one must not make a whole list unreadable either: the escape becomes
  * U+FFFD, which is as long. Runs only over texts that were scanned before. */
 static void replace_nul_escapes(char *text, size_t len)
 {
@@ -120,7 +120,7 @@ void cr_json_free_secret(struct cr_json *j)
 
 /* --- text --- */
 
-/* A reference is neither freed nor wiped by who has it. */
+/* The holder of a reference neither frees nor wipes it. */
 struct cr_json *cr_json_new_text(const char *text, size_t len)
 {
     cJSON *n = cJSON_CreateNull();

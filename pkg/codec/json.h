@@ -21,11 +21,11 @@ struct cr_json; /* opaque */
 #define CR_JSON_MAX_INT INT64_C(9007199254740992)
 
 /* How many values (members, elements, and the whole) a text may become. A value takes up to CR_JSON_VALUE_BYTES of
- * memory, beside the bytes of its key and of its string, so two bytes of text ("0,") may take 144: who parses what
- * others have written says how many values that may have. */
+ * memory, beside the bytes of its key and of its string, so two bytes of text ("0,") may take 144: a caller that parses
+ * what others have written says how many values the text may have. */
 enum {
     CR_JSON_VALUE_BYTES = 144,       /* a cJSON of 64 bytes, a short key and a short string, as malloc rounds them */
-    CR_JSON_VALUES_MAX = 100 * 1000, /* of a text whose reader says nothing else: 14 MB */
+    CR_JSON_VALUES_MAX = 100 * 1000, /* of a text where the reader gives no other limit: 14 MB */
 };
 struct cr_json_budget {
     size_t values; /* how many may be made; those that were made are taken off. Not used up by what is refused */
@@ -33,10 +33,10 @@ struct cr_json_budget {
 };
 
 /* The whole of data must be one value of RFC 8259 (white space around it apart) at most 100 levels deep, and have at
- * most CR_JSON_VALUES_MAX values, which are counted before there is memory for any; the grammar is
- * checked here, since cJSON alone takes prefixes and truncated numbers. Invalid UTF-8 and lone surrogates are refused:
- * an API server sends none, and what is read may be written back. An escaped NUL becomes U+FFFD, since C strings end
- * there. Of a key that comes twice, the first is read. data need not end in NUL.
+ * most CR_JSON_VALUES_MAX values, which are counted before there is memory for any; the grammar is checked here, since
+ * cJSON alone takes prefixes and truncated numbers. Invalid UTF-8 and lone surrogates are refused: an API server sends
+ * none, and what is read may be written back. An escaped NUL becomes U+FFFD, since C strings end there. The first of
+ * two values with the same key is read. data need not end in NUL.
  * Errors: Invalid, with the byte, or the most values that there may be, and never the text. The result is owned by the
  * caller. */
 struct cr_json *cr_json_parse(const char *data, size_t len, struct cr_error *err) CR_MUST_USE;
@@ -51,7 +51,7 @@ struct cr_json *cr_json_parse_apart(const char *data, size_t len, const char *co
 /* All at once; each may be NULL, and neither part may lie within the other. */
 struct cr_json_parts {
     const char *const *apart;      /* as above */
-    const char *const *without;    /* left out, as if it were not there: no memory for what nobody reads */
+    const char *const *without;    /* left out, as if it were not there: no memory for what is not read */
     struct cr_json_budget *budget; /* of the tree: neither part counts more than one. NULL: CR_JSON_VALUES_MAX */
 };
 struct cr_json *cr_json_parse_parts(const char *data, size_t len, const struct cr_json_parts *parts,

@@ -196,7 +196,7 @@ static void leave_out(struct cr_json *j, const char *const *path)
     cr_json_remove(object, *path);
 }
 
-/* Of a part that is no empty slice and stays out of the tree, but for one null. */
+/* The values of a part that is no empty slice and stays out of the tree, but for one null. */
 static size_t values_beside(const struct cr_json_slice *part)
 {
     struct cr_json_scan scan;

@@ -18,7 +18,7 @@ struct cr_json_members {
     const char *at;
     const char *end;
 };
-/* Of what is no object: none. */
+/* None if the text is no object. */
 struct cr_json_members cr_json_members_of(const char *text, size_t len);
 /* The key without its quotes, the value with them, both as they are written: an escape stands there. */
 bool cr_json_members_next(struct cr_json_members *members, struct cr_json_slice *key, struct cr_json_slice *value);

@@ -144,7 +144,7 @@ static bool read_block(struct cursor *in, const struct header *header, size_t ti
     return true;
 }
 
-/* "\n" rule "\n"; an empty rule: nobody knows what comes after the last change. */
+/* "\n" rule "\n"; an empty rule: what comes after the last change is not known. */
 static bool read_footer(struct cursor *in, struct cr_tzif *zone, struct cr_error *err)
 {
     const unsigned char *start = take(in, 1);

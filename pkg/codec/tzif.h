@@ -27,8 +27,8 @@ CR_DEFINE_CLEANUP(cr_tzif, struct cr_tzif, cr_tzif_free)
 
 /* Seconds east of UTC. */
 int32_t cr_tzif_offset(const struct cr_tzif *zone, int64_t at_s);
-/* When the clocks first show this local time or a later one: of a time that comes twice the first, for one that is left
- * out the change itself. */
+/* When the clocks first show this local time or a later one: for a time that comes twice the first of the two, for a
+ * time that is left out the change itself. */
 int64_t cr_tzif_from_local(const struct cr_tzif *zone, int64_t local_s);
 
 /* Whether it can be the name of a zone, and stays within the folder of them ("Europe/Paris"): the schema's letters,

@@ -11,7 +11,7 @@
 struct frame {
     struct cr_json *container; /* borrowed from the tree */
     bool mapping;
-    char *key; /* owned: the key whose value comes next */
+    char *key; /* owned: the key of the value that comes next */
     size_t keys;
 };
 

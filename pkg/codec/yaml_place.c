@@ -104,8 +104,8 @@ static bool found(struct finder *f, const yaml_event_t *event, struct cr_yaml_pl
     return true;
 }
 
-/* In a mapping of which the first event was read: up to the value of the key, whose first event is read then; or to its
- * end (*there false). */
+/* In a mapping with its first event read: goes up to the value of the key and reads the first event of that value; or
+ * goes to the end of the mapping (*there false). */
 static bool seek(struct finder *f, const char *key, yaml_event_t *value, size_t *key_end, bool *there)
 {
     for (;;) {

@@ -1,5 +1,5 @@
-/* Where in a text of YAML a value stands, for whoever changes a file that people wrote and leaves every other byte of
- * it as it was. JSON is read as well, being flow style. Pure. */
+/* Where in a text of YAML a value stands. It serves code that changes a file that people wrote and leaves every other
+ * byte of it as it was. JSON is read as well, being flow style. Pure. */
 #ifndef CR_CODEC_YAML_PLACE_H
 #define CR_CODEC_YAML_PLACE_H
 

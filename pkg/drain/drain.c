@@ -68,7 +68,7 @@ static bool is_cancelled(const struct run *run)
     return poll(&cancel, 1, 0) > 0;
 }
 
-/* --- telling --- */
+/* --- progress --- */
 
 static enum cr_drain_phase phase_of(const struct run *run, int64_t now_ms)
 {
@@ -79,7 +79,7 @@ static enum cr_drain_phase phase_of(const struct run *run, int64_t now_ms)
     return now_ms < run->state.started_ms + run->options->rules.delay_ms ? CR_DRAIN_DELAYED : CR_DRAIN_BEGINNING;
 }
 
-static void tell(struct run *run, int64_t now_ms)
+static void notify(struct run *run, int64_t now_ms)
 {
     struct cr_drain_progress *progress = &run->progress;
     progress->phase = phase_of(run, now_ms);
@@ -105,7 +105,7 @@ static struct cr_drain_attempt new_attempt(const struct run *run, int64_t now_ms
                                      .cancel_fd = run->options->cancel_fd};
 }
 
-/* A proxy that has much to tell may only need longer: which flag says how long is named, unless it was the end of the
+/* A proxy with a long answer may only need longer: the flag that says how long is named, unless it was the end of the
  * drain. */
 static void name_flag_of_time(const struct run *run, const struct cr_drain_attempt *attempt, int64_t now_ms,
                               struct cr_error *error)
@@ -121,7 +121,7 @@ static void name_flag_of_time(const struct run *run, const struct cr_drain_attem
 static void note_failure(struct run *run, const char *what, const struct cr_drain_attempt *attempt,
                          struct cr_error *error, int64_t now_ms)
 {
-    if (error->kind == CR_ERR_CANCELLED) /* the next turn ends it */
+    if (error->kind == CR_ERR_CANCELLED) /* the next pass ends it */
         return;
     name_flag_of_time(run, attempt, now_ms, error);
     run->progress.errors++;
@@ -134,7 +134,7 @@ static void begin(struct run *run, int64_t now_ms)
     struct cr_error err = {0};
     const struct cr_drain_strategy *strategy = run->options->strategy;
     const struct cr_drain_attempt attempt = new_attempt(run, now_ms);
-    tell(run, now_ms);
+    notify(run, now_ms);
     bool ok = strategy->begin(&run->target, &attempt, &err);
     int64_t done_ms = cr_clock_monotonic_ms();
     if (ok) {
@@ -144,7 +144,7 @@ static void begin(struct run *run, int64_t now_ms)
         run->state.next_begin_ms = done_ms + cr_drain_begin_pause(++run->begin_failures);
         note_failure(run, "the proxy cannot be told to drain, trying again", &attempt, &err, done_ms);
     }
-    tell(run, done_ms);
+    notify(run, done_ms);
 }
 
 static void look(struct run *run, int64_t now_ms)
@@ -162,7 +162,7 @@ static void look(struct run *run, int64_t now_ms)
         cr_drain_log_open(&run->log, state->open, state->looked_ms);
     else
         note_failure(run, "open connections cannot be counted, trying again", &attempt, &err, state->looked_ms);
-    tell(run, state->looked_ms);
+    notify(run, state->looked_ms);
 }
 
 /* --- the whole --- */
@@ -175,7 +175,7 @@ static void start(struct run *run, int64_t now_ms)
     run->state = (struct cr_drain_state){
         .started_ms = now_ms, .begun_ms = -1, .next_begin_ms = now_ms, .asked_ms = -1, .looked_ms = -1};
     cr_drain_log_start(&run->log, run->options, now_ms);
-    tell(run, now_ms);
+    notify(run, now_ms);
 }
 
 /* Few enough, and yet it timed out: that was before this process stood still (cr_drain_next). */
@@ -215,7 +215,7 @@ enum cr_drain_result cr_drain_run(const struct cr_drain_options *options, struct
     start(&run, cr_clock_monotonic_ms());
     while (run.progress.result == CR_DRAIN_RESULT_NONE)
         run.progress.result = step(&run);
-    tell(&run, cr_clock_monotonic_ms());
+    notify(&run, cr_clock_monotonic_ms());
     cr_drain_log_end(&run.progress);
     if (last)
         *last = run.progress;

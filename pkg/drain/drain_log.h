@@ -1,5 +1,5 @@
-/* What a drain says of itself in the log: few lines, however long it takes and however often something fails. Given
- * the time (monotonic milliseconds). Of one thread. */
+/* What a drain says of itself in the log: few lines, however long it takes and however often something fails. The
+ * caller gives the time (monotonic milliseconds). For one thread. */
 #ifndef CR_DRAIN_DRAIN_LOG_H
 #define CR_DRAIN_DRAIN_LOG_H
 
@@ -21,7 +21,7 @@ struct cr_drain_complaint {
 struct cr_drain_log {
     int64_t started_ms;
     bool open_said;
-    int64_t open_said_ms; /* also of a line whose number is unknown by now */
+    int64_t open_said_ms; /* also of a line with a number that is unknown by now */
     uint64_t open;        /* that was said */
     struct cr_drain_complaint complaints[CR_DRAIN_COMPLAINTS];
 };

@@ -1,4 +1,4 @@
-/* Processes in the memory of a drain (drain/strategy.h): whether the proxy that was told to drain has ended. */
+/* Processes in the memory of a drain (drain/strategy.h): whether the proxy that was asked to drain has ended. */
 #ifndef CR_DRAIN_DRAIN_MEMORY_H
 #define CR_DRAIN_DRAIN_MEMORY_H
 

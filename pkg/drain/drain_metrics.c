@@ -38,7 +38,7 @@ void cr_drain_metrics_init(struct cr_drain_metrics *drain, struct cr_metrics *me
 
 void cr_drain_metrics_begin(struct cr_drain_metrics *drain)
 {
-    drain->errors_told = 0;
+    drain->errors_counted = 0;
     cr_metric_set(drain->open, NULL, NAN);
     cr_metric_set(drain->duration, NULL, 0);
 }
@@ -60,8 +60,8 @@ void cr_drain_metrics_update(struct cr_drain_metrics *drain, const struct cr_dra
     const double ms_per_s = 1000;
     cr_metric_set(drain->open, NULL, progress->known ? (double)progress->open : NAN);
     cr_metric_set(drain->duration, NULL, (double)progress->elapsed_ms / ms_per_s);
-    cr_metric_add(drain->errors, NULL, (double)(progress->errors - drain->errors_told));
-    drain->errors_told = progress->errors;
+    cr_metric_add(drain->errors, NULL, (double)(progress->errors - drain->errors_counted));
+    drain->errors_counted = progress->errors;
     set_phase(drain, FIRST + progress->phase);
 }
 

@@ -13,7 +13,7 @@ enum {
     PAGE_MAX = 32 * 1024 * 1024,
 };
 
-/* Encoded: ^listener\..*\.downstream_(pre_)?cx_active$ — without usedonly, so that a listener that nobody has used is a
+/* Encoded: ^listener\..*\.downstream_(pre_)?cx_active$ — without usedonly, so that a listener that was never used is a
  * zero and not missing. */
 static const char stats[] = "/stats?filter=%5Elistener%5C..%2A%5C.downstream_%28pre_%29%3Fcx_active%24";
 static const char listeners[] = "/listeners";

@@ -11,7 +11,7 @@
  * - those of ignored;
  * - the listeners of Contour ("stats", "health", "stats-health", "envoy-admin": internal/envoy/v3/stats.go) and Envoy
  *   Gateway ("envoy-gateway-proxy-ready-…", "envoy-gateway-proxy-stats-…": internal/xds/bootstrap) for metrics and
- *   readiness: whoever collects metrics keeps its connection open. By name and not by port, which others use for other
+ *   readiness: a collector of metrics keeps its connection open. By name and not by port, which others use for other
  *   things;
  * - internal listeners: they have connections of Envoy itself, which it keeps for later. */
 void cr_envoy_listeners_left_out(const char *page, const struct cr_strvec *ignored, struct cr_strvec *out);

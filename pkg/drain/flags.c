@@ -24,7 +24,7 @@ enum { TIMEOUT_MS = 25000, SPARE_MS = 5000, ATTEMPT_MS = 2000, NONE = -1 };
 static const struct defaults all_defaults[] = {
     /* Kubernetes' grace period is 30s where a pod gives none. */
     [CR_DRAIN_DIALECT_OWN] = {"127.0.0.1:9901", 5000, 1000, TIMEOUT_MS, ":8090", NULL, NONE},
-    /* It waits for ever: a time-out that nobody gave would cut connections that it lets end. */
+    /* It waits for ever: a time-out that the user did not give would cut connections that it lets end. */
     [CR_DRAIN_DIALECT_CONTOUR] = {"/admin/admin.sock", 0, 5000, CR_DRAIN_UNBOUNDED_MS, ":8090", "/admin/ok", NONE},
     [CR_DRAIN_DIALECT_GATEWAY] = {"localhost:19000", 10000, 1000, 60000, ":19002", "/tmp/shutdown-ready", 610000},
 };
@@ -67,7 +67,7 @@ static bool find_strategy(struct cr_drain_given *given, struct cr_drain_flags *o
     return settle_for(given, &wrong, err);
 }
 
-/* Another one is not tried in the place of a wrong one: on the node's network it may be somebody else's proxy. */
+/* Another one is not tried in the place of a wrong one: on the node's network it may be another pod's proxy. */
 static bool check_admin(struct cr_drain_given *given, struct cr_drain_flags *out, struct cr_error *err)
 {
     struct cr_error wrong = {0};
@@ -124,7 +124,7 @@ static bool aim(struct cr_drain_given *given, struct cr_drain_flags *out, struct
 
 /* --- times --- */
 
-/* Of the grace period, so that the kubelet still has some when the drain is over. */
+/* The part of the grace period for the drain, so that the kubelet still has some when the drain is over. */
 static int64_t within(int64_t grace_ms)
 {
     return grace_ms > 2 * SPARE_MS ? grace_ms - SPARE_MS : grace_ms / 2;
@@ -234,7 +234,7 @@ static bool set_install(const struct cr_drain_given *given, struct cr_drain_flag
 
 /* --- all --- */
 
-static void tell_ignored(const struct cr_drain_given *given, struct cr_drain_flags *out)
+static void report_ignored(const struct cr_drain_given *given, struct cr_drain_flags *out)
 {
     if (given->wrongs > 1)
         cr_error_set(&out->ignored, CR_ERR_INVALID, "%s; and %d more", given->wrong.text, given->wrongs - 1);
@@ -262,7 +262,7 @@ static bool resolve(struct cr_drain_given *given, struct cr_drain_flags *out, st
         return set_install(given, out, err);
     if (!aim(given, out, err) || !set_times(given, out, err) || !set_pages(given, out, err))
         return false;
-    tell_ignored(given, out);
+    report_ignored(given, out);
     return true;
 }
 

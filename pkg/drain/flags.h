@@ -41,10 +41,10 @@ struct cr_drain_flags {
 /* argv as main has it: argv[0] is the program. A word "envoy" before the command makes it that of Contour or of Envoy
  * Gateway (by the name in argv[0]; else by the first flag that only one of them has; else Contour, whose manifests give
  * none), with their flags and defaults. Errors: Invalid. For the command shutdown nothing is an error that would end a
- * container's hook, and with it all its connections, at once: what is wrong is told in out->ignored and the default
- * taken; flags that do not say how to reach the proxy give a strategy that never succeeds, so that the time-out is
- * waited for. What stands behind "--" of install is read as the hook will get it, and what would be ignored there is
- * an error here. out is to be disposed of in any case. Pure. */
+ * container's hook, and with it all its connections, at once: what is wrong is reported in out->ignored and the default
+ * is taken; flags that do not say how to reach the proxy give a strategy that never succeeds, so that the time-out is
+ * waited for. What stands behind "--" of install is read as the hook will get it, and what would be ignored there is an
+ * error here. out is to be disposed of in any case. Pure. */
 bool cr_drain_flags_parse(int argc, char **argv, struct cr_drain_flags *out, struct cr_error *err) CR_MUST_USE;
 void cr_drain_flags_dispose(struct cr_drain_flags *flags);
 CR_DEFINE_DISPOSE(cr_drain_flags, struct cr_drain_flags, cr_drain_flags_dispose)

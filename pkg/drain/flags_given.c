@@ -22,7 +22,7 @@ static void on_wrong(void *out, const struct cr_error *wrong)
     cr_drain_given_ignore(out, wrong);
 }
 
-/* --- the first look: which command, whose flags --- */
+/* --- the first look: which command, and the flags of which program --- */
 
 static enum cr_drain_command command_of(const char *word, bool envoy)
 {

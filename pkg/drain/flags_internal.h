@@ -53,7 +53,7 @@ struct cr_drain_given {
     const char *install_to;
     bool help;
     bool version;
-    unsigned project; /* whose the first flag is that only one of the two has */
+    unsigned project; /* the project of the first flag that only one of the two has */
     unsigned allowed; /* tags of the command that it is */
     int wrongs;
     struct cr_error wrong; /* the first */

@@ -1,4 +1,4 @@
-/* Any program that can be told by a request, and tells a number. */
+/* Any program that drains on a request, and answers with the number of its connections. */
 #include <ctype.h>
 
 #include "drain/metric_text.h"

@@ -31,7 +31,8 @@ static const char unknown_command[] = "Unknown command";
 
 /* --- the socket --- */
 
-/* Whose it is, when it is a Unix socket and in our namespace: the process that has called listen(2), the master. */
+/* Remembers the owner of the socket, when it is a Unix socket and in our namespace: the process that has called
+ * listen(2), the master. */
 static void remember_process(struct cr_strvec *memory, int fd)
 {
     struct ucred peer = {0};
@@ -60,7 +61,7 @@ static bool ask(const struct cr_drain_target *target, const struct cr_drain_atte
     return ok;
 }
 
-/* *reached: somebody has taken the connection; may be NULL. */
+/* *reached: a process has taken the connection; may be NULL. */
 static bool look(const struct cr_drain_target *target, const struct cr_drain_attempt *attempt, struct cr_strvec *memory,
                  struct cr_haproxy_stats *out, bool *reached, struct cr_error *err)
 {
@@ -156,8 +157,8 @@ static bool all_are_shown(const struct cr_drain_target *target, const struct cr_
            cr_error_set(err, CR_ERR_INVALID, "HAProxy at %s shows no frontend", target->address);
 }
 
-/* Workers of before a reload answer at no socket, and are there as long as they have clients: how many, nobody knows.
- * Where its processes are not to be seen, they are not either. */
+/* Workers from before a reload answer at no socket, and are there as long as they have clients; the number of these
+ * clients is not known. Where the processes of HAProxy are not to be seen, these workers are not either. */
 static bool old_workers_are_gone(const struct cr_drain_target *target, pid_t pid, struct cr_error *err)
 {
     CR_CLEANUP(cr_procs) struct cr_procs workers = {0};
@@ -194,8 +195,8 @@ static bool count_frontends(const struct cr_drain_target *target, const struct c
     return true;
 }
 
-/* That nobody is there is no proof of its end; that its process is gone, too, is. Somebody else who is there may be its
- * successor, and has clients. */
+/* That nothing answers at the socket is no proof of the end of HAProxy; that its process is gone, too, is. Another
+ * process that answers there may be its successor, and has clients. */
 static bool count(const struct cr_drain_target *target, const struct cr_drain_attempt *attempt,
                   struct cr_drain_count *out, struct cr_error *err)
 {

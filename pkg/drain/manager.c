@@ -26,11 +26,11 @@ struct cr_drain_manager {
     struct cr_waiters for_drain; /* for its end */
     struct cr_ready_file file;
     struct cr_waiters for_file;
-    struct cr_timer *look; /* for the file, while somebody waits for it */
+    struct cr_timer *look; /* for the file, while a request waits for it */
     bool file_seen;
     void (*over)(void *arg, enum cr_drain_result result);
     void *over_arg;
-    struct cr_timer *tell; /* over, when the answers are out */
+    struct cr_timer *notify; /* over, when the answers are out */
     enum cr_drain_result result;
     int64_t answers_end_ms;
     struct cr_timer *finish;
@@ -86,13 +86,14 @@ static int health_page(void *arg, struct cr_buf *body, const char **content_type
 
 /* --- the drain --- */
 
-/* Whoever ends with the drain takes the answers with it; but who does not read his holds nobody up. */
-static void tell_over(void *arg)
+/* The process may end with the drain, and the answers with it, so they are waited for; but a client that does not read
+ * its answer does not delay the end. */
+static void notify_over(void *arg)
 {
     struct cr_drain_manager *manager = arg;
     bool waits = manager->server && cr_http_server_waiting(manager->server);
     if (waits && cr_clock_monotonic_ms() < manager->answers_end_ms)
-        cr_timer_arm(manager->tell, FINISH_LOOK_MS);
+        cr_timer_arm(manager->notify, FINISH_LOOK_MS);
     else
         manager->over(manager->over_arg, manager->result);
 }
@@ -111,7 +112,7 @@ static void on_over(void *arg)
         return;
     manager->result = progress.result;
     manager->answers_end_ms = cr_clock_monotonic_ms() + ANSWERS_MS;
-    cr_timer_arm(manager->tell, 0);
+    cr_timer_arm(manager->notify, 0);
 }
 
 static bool begin(struct cr_drain_manager *manager, struct cr_error *err)
@@ -227,13 +228,13 @@ struct cr_drain_manager *cr_drain_manager_new(const struct cr_drain_flags *flags
     manager->drain = cr_drain_thread_new(loop, &manager->drain_metrics, on_over, manager);
     manager->look = cr_timer_new(loop, look_for_file, manager);
     manager->finish = cr_timer_new(loop, finish_if_over, manager);
-    manager->tell = cr_timer_new(loop, tell_over, manager);
+    manager->notify = cr_timer_new(loop, notify_over, manager);
     if (flags->ready_file && flags->command == CR_DRAIN_COMMAND_SERVE)
         cr_ready_file_watch(&manager->file, flags->ready_file);
     return manager;
 }
 
-static void answer_nobody(struct cr_waiters *waiters)
+static void drop_waiters(struct cr_waiters *waiters)
 {
     CR_CLEANUP(cr_buf) struct cr_buf body = CR_BUF_INIT(0);
     cr_buf_puts(&body, "shutting down\n");
@@ -245,11 +246,11 @@ void cr_drain_manager_free(struct cr_drain_manager *manager)
     if (!manager)
         return;
     cr_drain_thread_free(manager->drain);
-    answer_nobody(&manager->for_drain);
-    answer_nobody(&manager->for_file);
+    drop_waiters(&manager->for_drain);
+    drop_waiters(&manager->for_file);
     cr_timer_free(manager->look);
     cr_timer_free(manager->finish);
-    cr_timer_free(manager->tell);
+    cr_timer_free(manager->notify);
     free(manager);
 }
 

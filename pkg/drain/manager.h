@@ -29,8 +29,8 @@ CR_DEFINE_CLEANUP(cr_drain_manager, struct cr_drain_manager, cr_drain_manager_fr
 /* server: borrowed, one only. */
 void cr_drain_manager_serve(struct cr_drain_manager *manager, struct cr_http_server *server);
 /* As if /shutdown had been asked for; over(arg, …) is called in the loop's thread when that drain is over and the
- * answers to who waits for it are out, but no longer than a second later; with NONE at once when there is no thread for
- * it. Once, before the loop runs or in its thread. */
+ * answers to the clients that wait for it are out, but no longer than a second later; with NONE at once when there is
+ * no thread for it. Once, before the loop runs or in its thread. */
 void cr_drain_manager_begin(struct cr_drain_manager *manager, void (*over)(void *arg, enum cr_drain_result result),
                             void *arg);
 /* SIGTERM came: done(arg) is called in the loop's thread when a drain under way is over and its answers are out, or,

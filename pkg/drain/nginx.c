@@ -4,7 +4,7 @@
  * worker.
  *
  * So it has drained when its processes are gone, and not before: a worker that is there has something left, were it
- * QUIC, whose connections no table of the kernel has. The connections at its ports, which are noted before SIGQUIT
+ * QUIC, since no table of the kernel has its connections. The connections at its ports, which are noted before SIGQUIT
  * since they are closed by it, say how many there are. */
 #include <signal.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static bool find_master(const struct cr_drain_target *target, struct cr_proc *ou
 
 /* --- begin --- */
 
-/* nginx drains as well when nobody knows its ports: then nothing is known but its end. */
+/* nginx drains as well when its ports are not known: then only its end is known. */
 static void remember_ports(struct cr_strvec *memory, const struct cr_proc *master)
 {
     struct cr_error err = {0};
@@ -74,7 +74,7 @@ static bool remember_processes(struct cr_strvec *memory, const struct cr_proc *m
 }
 
 /* With pid 1 its namespace ends, and with that all who are in it. */
-static void foretell_end(const struct cr_proc *master)
+static void log_coming_end(const struct cr_proc *master)
 {
     if (master->pid == 1)
         cr_log(CR_LOG_INFO, "nginx is the first process of this container: when it has drained it ends, and this hook "
@@ -92,7 +92,7 @@ static bool begin(const struct cr_drain_target *target, const struct cr_drain_at
     remember_ports(target->memory, &master);
     if (!remember_processes(target->memory, &master, err))
         return false;
-    foretell_end(&master);
+    log_coming_end(&master);
     /* Those that it had just started, for a reload, are among its children afterwards. */
     return cr_proc_signal(&master, SIGQUIT, err) && remember_processes(target->memory, &master, err);
 }

@@ -1,5 +1,5 @@
-/* The file by which one process tells another of its pod that the drain is over: Contour's /admin/ok, Envoy Gateway's
- * /tmp/shutdown-ready. A file that an earlier life of a container has left behind tells nothing. */
+/* The file by which one process notifies another of its pod that the drain is over: Contour's /admin/ok, Envoy
+ * Gateway's /tmp/shutdown-ready. A file that an earlier life of a container has left behind means nothing. */
 #ifndef CR_DRAIN_READY_FILE_H
 #define CR_DRAIN_READY_FILE_H
 
@@ -14,10 +14,10 @@ struct cr_ready_file {
     bool has_stale;
 };
 
-/* For who waits, before anybody is told to wait: removes what is there; what cannot be removed is remembered, so that
- * it does not count. */
+/* For the process that waits, before any process is asked to wait: removes what is there. What cannot be removed is
+ * remembered, so that it does not count. */
 void cr_ready_file_watch(struct cr_ready_file *file, const char *path);
-/* Whether somebody has written it since. Errors: as cr_error_set_file, but that it is not there. */
+/* Whether another process has written it since. Errors: as cr_error_set_file, but that it is not there. */
 bool cr_ready_file_is_there(const struct cr_ready_file *file, bool *there, struct cr_error *err) CR_MUST_USE;
 /* For who drains, when it begins: what is there is of another drain. */
 bool cr_ready_file_remove(const char *path, struct cr_error *err) CR_MUST_USE;

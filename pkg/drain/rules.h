@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-enum { CR_DRAIN_INTERVAL_LEAST_MS = 50 /* a proxy is not kept busy by who watches it */ };
+enum { CR_DRAIN_INTERVAL_LEAST_MS = 50 /* watching it must not keep a proxy busy */ };
 
 struct cr_drain_rules {
     int64_t delay_ms;        /* from the start to the beginning: the proxy goes on as ever meanwhile */

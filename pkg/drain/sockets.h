@@ -1,7 +1,7 @@
 /* Who is connected to a program's listening sockets, as the kernel's tables of a network namespace show it:
- * proc_net(5), /proc/<pid>/net/tcp, tcp6, unix. Accepted connections are told by the address that they were accepted
- * at, so that those that the program has opened itself, to its upstreams, are none of them, and so that nobody needs
- * the right to look into its workers, which have changed their user. */
+ * proc_net(5), /proc/<pid>/net/tcp, tcp6, unix. Accepted connections are recognised by the address that they were
+ * accepted at. So those that the program has opened itself, to its upstreams, are none of them, and no right is needed
+ * to look into its workers, which have changed their user. */
 #ifndef CR_DRAIN_SOCKETS_H
 #define CR_DRAIN_SOCKETS_H
 

@@ -1,5 +1,5 @@
-/* How each kind of proxy is told to let its clients go, and how many are still connected. Tables, one a proxy; each
- * operation is one attempt in the calling thread: who retries, and when, is drain/drain.h's. */
+/* How each kind of proxy is asked to let its clients go, and how many are still connected. Tables, one a proxy; each
+ * operation is one attempt in the calling thread: drain/drain.h decides when it is tried again. */
 #ifndef CR_DRAIN_STRATEGY_H
 #define CR_DRAIN_STRATEGY_H
 
@@ -11,9 +11,9 @@
 
 /* What the flags say of the proxy; all borrowed, NULL where not given. */
 struct cr_drain_target {
-    /* What begin has seen, and count needs when it is no longer to be seen: nginx's ports, a process. Of the strategy
-     * that wrote it; the drain's own, empty before. NULL: nothing is kept, and what count would need it for is unknown
-     * to it. */
+    /* What begin has seen, and count needs when it is no longer to be seen: nginx's ports, a process. It belongs to the
+     * strategy that wrote it; the drain owns it, and it is empty before. NULL: nothing is kept, and what count would
+     * need it for is unknown to it. */
     struct cr_strvec *memory;
     const char *address;      /* of Envoy's admin interface, of HAProxy's stats socket (wire/address.h) */
     bool listeners;           /* Envoy: drain_listeners?graceful instead of failing the health check */

@@ -1,4 +1,4 @@
-/* Where flags do not say how to reach the proxy: nothing is done, and nobody takes it for drained. */
+/* Where flags do not say how to reach the proxy: nothing is done, and the proxy never counts as drained. */
 #include "drain/flags_internal.h"
 
 static bool know_nothing(struct cr_error *err)

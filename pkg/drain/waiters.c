@@ -19,7 +19,7 @@ static void forget_the_gone(struct cr_waiters *waiters)
             continue;
         }
         *at = waiter->next;
-        cr_http_pending_answer(waiter->pending, 0, "", NULL); /* to nobody */
+        cr_http_pending_answer(waiter->pending, 0, "", NULL); /* it reaches no client */
         free(waiter);
     }
 }

@@ -14,10 +14,10 @@ struct cr_waiters {
 
 /* Takes pending. until_ms: monotonic; INT64_MAX: without an end. Those that have hung up are forgotten. */
 void cr_waiters_add(struct cr_waiters *waiters, struct cr_http_pending *pending, int64_t until_ms);
-/* Those whose time is over at now_ms; INT64_MAX: all. */
+/* Answers those that have waited long enough at now_ms; INT64_MAX: all. */
 void cr_waiters_answer(struct cr_waiters *waiters, int64_t now_ms, int status, const char *content_type,
                        const struct cr_buf *body);
-/* True when somebody waits. */
+/* True when at least one waits. */
 bool cr_waiters_any(const struct cr_waiters *waiters);
 
 #endif

@@ -53,7 +53,7 @@ struct cr_access_guard {
     size_t waiting;
     STAILQ_HEAD(, job) jobs;
     struct cr_strmap *answers; /* digest of the token -> struct answer */
-    char *told;                /* the thread's: the problem that was logged last */
+    char *logged;              /* the thread's: the problem that was logged last */
 };
 
 /* --- what was answered --- */
@@ -113,11 +113,11 @@ static struct job *take_job(struct cr_access_guard *guard)
 }
 
 /* Once per problem. */
-static void tell(struct cr_access_guard *guard, const char *problem)
+static void log_problem(struct cr_access_guard *guard, const char *problem)
 {
-    if (cr_streq(problem, guard->told))
+    if (cr_streq(problem, guard->logged))
         return;
-    cr_strset(&guard->told, problem);
+    cr_strset(&guard->logged, problem);
     if (problem)
         cr_log(CR_LOG_WARN, "who asks for this page cannot be checked, so nobody gets it",
                {"page", guard->options.path}, {"error", problem});
@@ -130,7 +130,7 @@ static int review(struct cr_access_guard *guard, const char *token)
     enum cr_access access = CR_ACCESS_DENIED;
     struct cr_error err = {0};
     bool asked = cr_access_review(guard->client, token, guard->options.path, &access, &err);
-    tell(guard, asked || err.kind == CR_ERR_CANCELLED ? NULL : err.text);
+    log_problem(guard, asked || err.kind == CR_ERR_CANCELLED ? NULL : err.text);
     return asked ? statuses[access] : UNAVAILABLE;
 }
 
@@ -257,6 +257,6 @@ void cr_access_guard_free(struct cr_access_guard *guard)
     cr_strmap_free(guard->answers);
     pthread_cond_destroy(&guard->changed);
     pthread_mutex_destroy(&guard->lock);
-    free(guard->told);
+    free(guard->logged);
     free(guard);
 }

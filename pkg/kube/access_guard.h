@@ -13,7 +13,7 @@ struct cr_access_guard;
 
 struct cr_access_guard_options {
     struct cr_loop *loop;     /* of the HTTP server, outlives the guard */
-    struct cr_client *client; /* whose credentials ask; outlives the guard */
+    struct cr_client *client; /* its credentials are used to ask; outlives the guard */
     const char *path;         /* "/metrics"; static */
     /* How long an answer counts; 0: a minute, ten seconds. */
     int64_t yes_ms;
@@ -24,7 +24,7 @@ struct cr_access_guard *cr_access_guard_new(const struct cr_access_guard_options
 void cr_access_guard_free(struct cr_access_guard *guard);
 CR_DEFINE_CLEANUP(cr_access_guard, struct cr_access_guard, cr_access_guard_free)
 
-/* A cr_http_guard; arg: the guard. 401 without a token or with one that is nobody's, 403 when the user may not, 503
+/* A cr_http_guard; arg: the guard. 401 without a token or with one that no user has, 403 when the user may not, 503
  * when the API server cannot be asked, or too many wait. */
 void cr_access_guard_check(void *arg, const char *authorization, struct cr_http_pending *pending);
 

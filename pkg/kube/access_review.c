@@ -28,7 +28,7 @@ static struct cr_json *send_token(struct cr_client *client, const char *token, s
     return answer;
 }
 
-/* *user: owned, NULL when the token is nobody's. */
+/* *user: owned, NULL when no user has the token. */
 static bool review_token(struct cr_client *client, const char *token, struct cr_json **user, struct cr_error *err)
 {
     struct cr_json *answer = send_token(client, token, err);

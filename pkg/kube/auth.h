@@ -1,6 +1,6 @@
-/* Credentials that are made anew while the program runs: files that are read again (service account tokens live an
- * hour, kubelets rotate client certificates), or a credential plugin that is run again, in a thread of its own, one at
- * a time for all who ask. Thread-safe. Private to pkg/kube. */
+/* Credentials that are renewed while the program runs: files that are read again (service account tokens live an hour,
+ * kubelets rotate client certificates), or a credential plugin that is run again, in a thread of its own, one at a time
+ * for all who ask. Thread-safe. Private to pkg/kube. */
 #ifndef CR_KUBE_AUTH_H
 #define CR_KUBE_AUTH_H
 
@@ -15,24 +15,24 @@
 
 struct cr_auth;
 
-/* Whoever sends requests and has connections that were made with these credentials. Owned by the caller, in place until
- * it leaves. */
+/* A sender of requests that has connections made with these credentials. Owned by the caller, in place until it
+ * leaves. */
 struct cr_auth_user {
-    /* CA or client certificate are new (or told for the first time): connections must be made anew. In any thread, one
-     * call at a time; config is borrowed for the call. */
+    /* CA or client certificate are new (or notified for the first time): connections must be opened again. In any
+     * thread, one call at a time; config is borrowed for the call. */
     void (*on_changed)(void *arg, const struct cr_kube_config *config);
     void *arg;
     bool cancelled; /* guarded by the lock of the credentials */
     LIST_ENTRY(cr_auth_user) link;
 };
 
-/* Takes config. A plugin is not run before somebody asks. */
+/* Takes config. A plugin is not run before the first cr_auth_get. */
 struct cr_auth *cr_auth_new(struct cr_kube_config *config);
 /* Kills a plugin that runs. After all users have left; loop thread, or after the loop has ended. */
 void cr_auth_free(struct cr_auth *auth);
 CR_DEFINE_CLEANUP(cr_auth, struct cr_auth, cr_auth_free)
 
-/* Tells the user at once what is in use now, and later each change. */
+/* Notifies the user at once of what is in use now, and later of each change. */
 void cr_auth_join(struct cr_auth *auth, struct cr_auth_user *user);
 void cr_auth_leave(struct cr_auth *auth, struct cr_auth_user *user);
 /* What this user waits for, and will ask for, ends with Cancelled. */
@@ -46,10 +46,10 @@ struct cr_credential {
 void cr_credential_dispose(struct cr_credential *credential);
 CR_DEFINE_DISPOSE(cr_credential, struct cr_credential, cr_credential_dispose)
 
-/* The credentials as they are now. Files are read again when that is more than a minute ago. Blocks only for a plugin
- * without whose answer there are none, and not beyond deadline_ms (monotonic): Transient, the plugin goes on. What the
- * plugin fails with is Unauthorized or Transient, and told to all who ask until it is tried again. Not in the loop's
- * thread. */
+/* The credentials as they are now. Files are read again when that is more than a minute ago. Blocks only while there
+ * are no credentials without a plugin's answer, and not beyond deadline_ms (monotonic): Transient, the plugin goes on.
+ * What the plugin fails with is Unauthorized or Transient, and is returned to all who ask until the plugin is tried
+ * again. Not in the loop's thread. */
 bool cr_auth_get(struct cr_auth *auth, struct cr_auth_user *user, int64_t deadline_ms, struct cr_credential *out,
                  struct cr_error *err) CR_MUST_USE;
 

@@ -30,7 +30,7 @@ struct cr_auth {
     bool to_join;
     int cancel_fd; /* eventfd; -1: none */
     bool has_credential;
-    bool refused;          /* the server does not take it: nobody gets it before the run under way has ended */
+    bool refused;          /* the server does not take it: no caller gets it before the run under way has ended */
     int64_t refused_ms;    /* when a refusal had the plugin run; monotonic */
     int64_t refresh_at_ms; /* wall clock: from then on a new one is fetched, while this one still serves */
     int64_t expires_ms;    /* wall clock: of no use afterwards */
@@ -41,7 +41,7 @@ struct cr_auth {
     LIST_HEAD(, cr_auth_wait) waits;
 };
 
-/* Under the lock. Tells all users that CA or certificate changed. */
+/* Under the lock. Notifies all users that CA or certificate changed. */
 void cr_auth_notify_users(struct cr_auth *auth);
 /* Under the lock. Says trouble once in the log; NULL: it is over. */
 void cr_auth_note_trouble(const struct cr_auth *auth, char **last, const char *what, const char *trouble);

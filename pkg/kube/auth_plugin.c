@@ -16,7 +16,7 @@
 enum {
     AHEAD_MS = 60 * 1000,   /* fetched so long before the end, but not before */
     AHEAD_PART = 5,         /* the last fifth of a short life */
-    LEAST_USE_MS = 10000,   /* some plugins say that what they print has ended already, so that nobody keeps it */
+    LEAST_USE_MS = 10000,   /* some plugins say that what they print has ended already, so that no client keeps it */
     REFUSAL_MS = 10 * 1000, /* refusals that go on are no reason to run it without a pause */
     RETRY_FIRST_MS = 1000,
     RETRY_MAX_MS = 30 * 1000,
@@ -86,7 +86,7 @@ static void take_failure(struct cr_auth *auth, const struct cr_error *err)
 }
 
 /* Posted: the loop's thread. */
-static void tell_wait(void *arg)
+static void notify_wait(void *arg)
 {
     struct cr_auth_wait *wait = arg;
     const struct cr_auth_wait_options options = wait->options;
@@ -102,7 +102,7 @@ static void post_waits(struct cr_auth *auth)
         struct cr_auth_wait *wait = LIST_FIRST(&auth->waits);
         LIST_REMOVE(wait, link);
         wait->posted = true;
-        cr_loop_post(wait->options.loop, tell_wait, wait);
+        cr_loop_post(wait->options.loop, notify_wait, wait);
     }
 }
 

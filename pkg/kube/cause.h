@@ -1,6 +1,6 @@
 /* What a thread works for: the arrival of the bytes of a watch. The loop's thread has it while it hands on what came, a
  * queue keeps it with the key (the earliest of several), a worker has it while it works on that key, and the client
- * measures to the first write. Of the calling thread, all here. */
+ * measures to the first write. All functions here are about the calling thread. */
 #ifndef CR_KUBE_CAUSE_H
 #define CR_KUBE_CAUSE_H
 

@@ -61,7 +61,7 @@ bool cr_client_is_server(const struct cr_client *client, const char *address, in
 /* The server's version ("v1.36.3"), owned: the first thing to ask, its errors are the set-up's errors. */
 char *cr_client_server_version(struct cr_client *client, struct cr_error *err) CR_MUST_USE;
 /* One list, whole: pages are followed, and when the server has forgotten the state they are of (410), the list begins
- * anew, at most three times. ns NULL: all namespaces. selectors may be NULL. Owned List object. */
+ * again, at most three times. ns NULL: all namespaces. selectors may be NULL. Owned List object. */
 struct cr_json *cr_client_list(struct cr_client *client, const struct cr_resource *resource, const char *ns,
                                const char *label_selector, const char *field_selector,
                                struct cr_error *err) CR_MUST_USE;

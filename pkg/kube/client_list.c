@@ -10,7 +10,7 @@
 enum {
     PAGE = 500,               /* client-go's default for lists in pages */
     PAGE_VALUES = 200 * 1000, /* JSON; a page that has more is asked for again with half as many objects */
-    MAX_RELISTS = 3,          /* of one list whose continue token expired in between */
+    MAX_RELISTS = 3,          /* of one list, when its continue token expired in between */
     MAX_PAGES = 10000,        /* a server that never ends a list is broken */
 };
 

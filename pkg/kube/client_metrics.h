@@ -1,4 +1,4 @@
-/* What a client tells of its requests and watches. rest_client_* have client-go's names, labels and buckets
+/* The metrics of a client's requests and watches. rest_client_* have client-go's names, labels and buckets
  * (https://pkg.go.dev/k8s.io/component-base/metrics/prometheus/restclient). Thread-safe. Private to pkg/kube. */
 #ifndef CR_KUBE_CLIENT_METRICS_H
 #define CR_KUBE_CLIENT_METRICS_H
@@ -37,7 +37,7 @@ void cr_client_metrics_write(const struct cr_client_metrics *m, const struct cr_
 
 /* Bytes of a watch or its list. */
 void cr_client_metrics_received(const struct cr_client_metrics *m, const struct cr_resource *resource, size_t bytes);
-/* type: the event's, "passed_over" when nobody wants its object, or "too_large" when it is more than is read. */
+/* type: the event's, "passed_over" when its object is not wanted, or "too_large" when it is more than is read. */
 void cr_client_metrics_event(const struct cr_client_metrics *m, const struct cr_resource *resource, const char *type);
 /* A full state is complete. */
 void cr_client_metrics_listed(const struct cr_client_metrics *m, const struct cr_resource *resource);

@@ -195,7 +195,7 @@ static bool refresh(const char *path, const char *what, char **slot, bool *chang
 
 static bool refresh_token(struct cr_kube_config *config, struct cr_error *err)
 {
-    bool ignored = false; /* connections need not be made anew */
+    bool ignored = false; /* connections need not be opened again */
     return !config->token_file || replace(&config->token, cr_kube_config_read_token(config->token_file, err), &ignored);
 }
 

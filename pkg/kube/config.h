@@ -38,7 +38,7 @@ CR_DEFINE_CLEANUP(cr_kube_config, struct cr_kube_config, cr_kube_config_free)
 struct cr_kube_config *cr_kube_config_load(const char *path, const char *context, struct cr_error *err) CR_MUST_USE;
 
 /* Reads the files again (token each minute and after a 401; CA and client certificate as well). *changed: something
- * other than the token differs, connections must be made anew. An unreadable or empty file keeps the old value, the
+ * other than the token differs, connections must be opened again. An unreadable or empty file keeps the old value, the
  * others are taken; then false, and err says which file. */
 bool cr_kube_config_reload(struct cr_kube_config *config, bool *changed, struct cr_error *err) CR_MUST_USE;
 

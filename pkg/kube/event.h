@@ -1,6 +1,7 @@
 /* Kubernetes Events (events.k8s.io/v1 as core/v1 shape), best effort: a failed Event never fails the work. Repeats of
  * the same event (object, reason, note as sent) within 10 minutes are dropped, and so is what exceeds 200 Events about
- * one object in that time: whoever edits an object again and again would fill the API server with them. Thread-safe. */
+ * one object in that time: a user that edits an object again and again would fill the API server with them.
+ * Thread-safe. */
 #ifndef CR_KUBE_EVENT_H
 #define CR_KUBE_EVENT_H
 
@@ -25,9 +26,9 @@ struct cr_event {
 /* Blocks for one request (never in the loop's thread), unless Events are deferred. */
 void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event);
 
-/* From now on what is emitted waits, so that it is not in the way of the work that it tells of: on_waiting is told in
- * the emitting thread, and cr_recorder_send sends. Beyond 2048 the oldest are dropped. Before other threads have the
- * recorder. */
+/* From now on emitted Events are queued, so that they do not delay the work that they report: on_waiting is called in
+ * the emitting thread, and cr_recorder_send sends. Beyond 2048 the oldest are dropped. Call it before other threads
+ * have the recorder. */
 void cr_recorder_defer(struct cr_recorder *recorder, void (*on_waiting)(void *arg), void *arg);
 /* Sends one, if one waits; blocks for its request. True: more wait. */
 bool cr_recorder_send(struct cr_recorder *recorder);

@@ -111,7 +111,7 @@ bool cr_kubeconfig_exec(const struct cr_kubeconfig_reader *in, const struct cr_j
     return true;
 }
 
-/* --- what the plugin is told --- */
+/* --- what the plugin gets --- */
 
 /* The cluster's extension for plugins, or NULL. Borrowed. */
 static const struct cr_json *extension_of(const struct cr_json *cluster)
@@ -125,21 +125,21 @@ static const struct cr_json *extension_of(const struct cr_json *cluster)
 
 static void set_cluster(struct cr_json *spec, const struct cr_json *cluster, const struct cr_kube_config *config)
 {
-    struct cr_json *told = cr_json_object_in(spec, "cluster");
-    cr_json_set_string(told, "server", config->server);
-    cr_json_set_string(told, "tls-server-name", config->server_name);
+    struct cr_json *cluster_info = cr_json_object_in(spec, "cluster");
+    cr_json_set_string(cluster_info, "server", config->server);
+    cr_json_set_string(cluster_info, "tls-server-name", config->server_name);
     if (config->insecure)
-        cr_json_set_bool(told, "insecure-skip-tls-verify", true);
+        cr_json_set_bool(cluster_info, "insecure-skip-tls-verify", true);
     if (config->ca_pem) {
         cr_autofree char *ca = cr_base64_encode(config->ca_pem, strlen(config->ca_pem));
-        cr_json_set_string(told, "certificate-authority-data", ca);
+        cr_json_set_string(cluster_info, "certificate-authority-data", ca);
     }
-    cr_json_set_string(told, "proxy-url", config->proxy_url);
+    cr_json_set_string(cluster_info, "proxy-url", config->proxy_url);
     if (cr_json_bool_at(cluster, false, "disable-compression"))
-        cr_json_set_bool(told, "disable-compression", true);
+        cr_json_set_bool(cluster_info, "disable-compression", true);
     const struct cr_json *extension = extension_of(cluster);
     /* Go writes an extension that is not there as null. */
-    cr_json_set(told, "config", extension ? cr_json_copy(extension) : cr_json_new_null());
+    cr_json_set(cluster_info, "config", extension ? cr_json_copy(extension) : cr_json_new_null());
 }
 
 void cr_kubeconfig_exec_info(const struct cr_json *cluster, struct cr_kube_config *config)

@@ -46,7 +46,7 @@ const struct cr_json *cr_kubeconfig_part(const char *path, const struct cr_json 
 /* The user's credential plugin (`exec`) as config->exec, unless there is none. */
 bool cr_kubeconfig_exec(const struct cr_kubeconfig_reader *in, const struct cr_json *user,
                         struct cr_kube_config *config) CR_MUST_USE;
-/* Tells the plugin, once config has the cluster, what it wants to know of it. cluster: its entry. */
+/* Gives the plugin, once config has the cluster, what it wants to know of the cluster. cluster: its entry. */
 void cr_kubeconfig_exec_info(const struct cr_json *cluster, struct cr_kube_config *config);
 
 #endif

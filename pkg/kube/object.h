@@ -30,7 +30,7 @@ const char *cr_pod_phase(const struct cr_json *pod);
 bool cr_pod_ready(const struct cr_json *pod);
 /* Running or pending and not being deleted. */
 bool cr_pod_active(const struct cr_json *pod);
-/* The latest start among the containers that run now (a restarted container read its files anew), else
+/* The latest start among the containers that run now (a restarted container read its files again), else
  * status.startTime; wall ms, 0 when nothing started. Kubernetes gives whole seconds; the milliseconds are the number of
  * restarts of these containers, so that two starts within one second differ. */
 int64_t cr_pod_started_ms(const struct cr_json *pod);

@@ -12,7 +12,7 @@
 bool cr_status_from_response(const char *what, int http_status, int retry_after_ms, const char *body, size_t len,
                              struct cr_error *err);
 
-/* The object of a watch's ERROR frame, whose code takes the place of the HTTP status. Always false. */
+/* The object of a watch's ERROR frame: its code takes the place of the HTTP status. Always false. */
 bool cr_status_from_object(const char *what, const struct cr_json *status, struct cr_error *err);
 
 #endif

@@ -14,7 +14,7 @@
 #include "kube/watch_internal.h"
 
 enum {
-    MAX_FRAME = 4 * 1024 * 1024, /* etcd takes 1.5 MiB; JSON may double what it stores. Of more the name is read */
+    MAX_FRAME = 4 * 1024 * 1024, /* etcd takes 1.5 MiB; JSON may double that. Above it only the name is read */
     MAX_PAGE = 16 * 1024 * 1024, /* else the next has half as many objects. One has 9 MiB when all of it is escaped */
     MAX_ERROR = 64 * 1024,
     PAGE = 500,
@@ -27,7 +27,7 @@ enum {
     HEALTHY_MS = 60 * 1000,
     SHORT_MS = 5 * 1000, /* a stream that ends sooner did not do its work */
     MAX_RETRY_AFTER_MS = 5 * 60 * 1000,
-    ABSENT_MIN_MS = 60 * 1000, /* what the cluster does not have, a person adds, and waits that long for it */
+    MISSING_MIN_MS = 60 * 1000, /* what the cluster does not have, a person adds, and waits that long for it */
 };
 
 /* --- the request --- */
@@ -108,7 +108,7 @@ static void connect(struct cr_watch *watch, const struct cr_credential *credenti
 static void on_credentials(void *arg);
 static void broken(struct cr_watch *watch, struct cr_error *err);
 
-/* Here nothing may wait: while a credential plugin runs, its end is what begins anew. */
+/* Here nothing may wait: while a credential plugin runs, the connection begins again when the plugin ends. */
 static void start_connection(void *arg)
 {
     struct cr_watch *watch = arg;
@@ -210,11 +210,11 @@ static int64_t retry_delay(struct cr_watch *watch, const struct cr_error *err)
 {
     int64_t delay = cr_backoff_next(&watch->backoff);
     if (watch->optional && (err->kind == CR_ERR_NOT_FOUND || err->kind == CR_ERR_FORBIDDEN))
-        return cr_random_between(ABSENT_MIN_MS, 2 * ABSENT_MIN_MS);
+        return cr_random_between(MISSING_MIN_MS, 2 * MISSING_MIN_MS);
     int64_t asked = err->retry_after_ms;
     if (asked > MAX_RETRY_AFTER_MS)
         asked = MAX_RETRY_AFTER_MS;
-    /* A little later than asked for, since everybody else was told the same. */
+    /* A little later than asked for, since all other clients got the same time. */
     return asked > 0 ? asked + cr_random_between(0, delay) : delay;
 }
 

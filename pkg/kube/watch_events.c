@@ -87,8 +87,8 @@ void cr_watch_pass_over(void *arg, const struct cr_watch_head *head)
 
 /* --- what is too much to be read --- */
 
-/* Whoever may write an object may make it large; that must not end the watch of all others. */
-static void tell_unreadable(const struct cr_watch *watch, const char *ns, const char *name)
+/* Any user who may write an object may make it large; that must not end the watch of all others. */
+static void notify_unreadable(const struct cr_watch *watch, const char *ns, const char *name)
 {
     cr_client_metrics_event(cr_client_metrics(watch->client), watch->resource, "too_large");
     cr_log(CR_LOG_WARN, "an object is too large to be read: what was read of it last stays",
@@ -97,7 +97,7 @@ static void tell_unreadable(const struct cr_watch *watch, const char *ns, const 
         watch->handler.on_unreadable(watch->handler.arg, ns, name);
 }
 
-static void tell_deleted(const struct cr_watch *watch, const struct cr_watch_head *head)
+static void notify_deleted(const struct cr_watch *watch, const struct cr_watch_head *head)
 {
     CR_CLEANUP(cr_json) struct cr_json *object = cr_json_new_object();
     struct cr_json *metadata = cr_json_object_in(object, "metadata");
@@ -114,9 +114,9 @@ void cr_watch_take_name(void *arg, const struct cr_watch_head *head)
     note_event(watch);
     advance(watch, head->resource_version);
     if (head->deleted)
-        tell_deleted(watch, head);
+        notify_deleted(watch, head);
     else
-        tell_unreadable(watch, head->ns, head->name);
+        notify_unreadable(watch, head->ns, head->name);
 }
 
 /* The server does not choose what labels there are. */
@@ -159,7 +159,7 @@ static bool take_event(struct cr_watch *watch, struct cr_json *envelope, struct 
 static struct cr_json *parse_frame(const struct cr_watch *watch, const char *frame, size_t len,
                                    struct cr_json_budget *budget, struct cr_error *err)
 {
-    /* Who set which field: often half of an object, and read by nobody here. */
+    /* Who set which field: often half of an object, and not read here. */
     static const char *const managers[] = {"object", "metadata", "managedFields", NULL};
     const char *const apart[] = {"object", watch->apart, NULL};
     const struct cr_json_parts parts = {.apart = watch->apart ? apart : NULL, .without = managers, .budget = budget};
@@ -233,7 +233,7 @@ static bool take_name_of_item(const struct cr_watch *watch, const struct cr_json
     if (!head.name[0])
         return false;
     if (!watch->handler.wants || watch->handler.wants(watch->handler.arg, head.ns, head.name))
-        tell_unreadable(watch, head.ns, head.name);
+        notify_unreadable(watch, head.ns, head.name);
     return true;
 }
 

@@ -80,7 +80,7 @@ static bool finish(struct cr_frames *frames, const char *frame, size_t len, stru
     return more;
 }
 
-/* A piece of a frame, without its newline, that is not all of it. False when it is too long, and cannot be told. */
+/* A piece of a frame, without its newline, that is not all of it. False when it is too long, and cannot be reported. */
 static bool keep(struct cr_frames *frames, const char *piece, size_t len, bool last, struct cr_error *err)
 {
     if (!frames->partial.len)

@@ -1,7 +1,7 @@
 /* Cuts the bytes of a watch into frames: one JSON value a line (the API server's framer for application/json). Frames
- * are capped before anything parses them; those that nobody wants are passed over, whatever their length, without being
- * kept. Of one that is too long only its head is told: whoever may write an object may make one, and it must not end
- * the watch of all others. Private to pkg/kube. */
+ * are capped before anything parses them; those that are not wanted are passed over, whatever their length, without
+ * being kept. Only the head of a frame that is too long is reported: any user who may write an object may make one, and
+ * it must not end the watch of all others. Private to pkg/kube. */
 #ifndef CR_KUBE_WATCH_FRAMES_H
 #define CR_KUBE_WATCH_FRAMES_H
 
@@ -26,7 +26,7 @@ struct cr_frames_handler {
 
 struct cr_frames {
     struct cr_frames_handler handler;
-    struct cr_buf partial;     /* the start of a frame whose end has not come */
+    struct cr_buf partial;     /* the start of a frame that is not complete yet */
     size_t look_at;            /* once so much of it came, its head is looked for; SIZE_MAX: it is wanted */
     bool passing;              /* the frame under way is not kept: it is not wanted, or too long */
     bool too_long;             /* which of these */

@@ -101,7 +101,7 @@ static bool is(const struct slice *string, const char *text)
     return string->len == strlen(text) && memcmp(string->text, text, string->len) == 0;
 }
 
-/* What the object is called. Of a member that comes twice the first counts, as for the parser. */
+/* What the object is called. The first of two members with the same key counts, as for the parser. */
 struct found {
     bool deleted;
     struct slice ns;
@@ -128,7 +128,7 @@ static bool read_key(struct cursor *c, struct slice *key)
     return read_plain_string(c, key) && expect(c, ":");
 }
 
-/* True before a comma, which is passed; false also at the end of the object, which *ended tells. */
+/* True before a comma, which is passed; false also at the end of the object; then *ended is true. */
 static bool another_member(struct cursor *c, bool *ended)
 {
     if (!has_byte(c))
@@ -203,7 +203,7 @@ static bool copy(const struct slice *from, char *to, size_t size)
     return true;
 }
 
-static bool tell(const struct found *found, struct cr_watch_head *head)
+static bool fill_head(const struct found *found, struct cr_watch_head *head)
 {
     head->deleted = found->deleted;
     return found->name.len && found->resource_version.len && copy(&found->ns, head->ns, sizeof head->ns) &&
@@ -217,5 +217,5 @@ enum cr_watch_head_found cr_watch_head_read(const char *text, size_t len, struct
     struct found found = {0};
     if (!read_envelope(&c, &found))
         return c.stop;
-    return tell(&found, head) ? CR_WATCH_HEAD_OBJECT : CR_WATCH_HEAD_OTHER;
+    return fill_head(&found, head) ? CR_WATCH_HEAD_OBJECT : CR_WATCH_HEAD_OTHER;
 }

@@ -1,9 +1,9 @@
 /* What a frame of a watch is about, read from its first bytes: the API server writes metadata before the rest, so that
- * the frame of an object that nobody wants need be neither kept nor parsed. Private to pkg/kube.
+ * the frame of an object that is not wanted need be neither kept nor parsed. Private to pkg/kube.
  *
  * Only the compact form that API servers write is read. Whatever is not exactly as expected (white space, an escape in
- * a key or a name, a type that is not of an object) is not told at all, and the frame has to be parsed: for a frame
- * that is JSON, what is told here is what the parser would find. */
+ * a key or a name, a type that is not of an object) is not reported at all, and the frame has to be parsed: for a frame
+ * that is JSON, what is reported here is what the parser would find. */
 #ifndef CR_KUBE_WATCH_HEAD_H
 #define CR_KUBE_WATCH_HEAD_H
 

@@ -38,8 +38,9 @@ struct cr_metric *cr_metrics_gauge(struct cr_metrics *metrics, const char *name,
 struct cr_metric *cr_metrics_histogram(struct cr_metrics *metrics, const char *name, const char *help,
                                        const char *const *labels, const double *bounds, size_t count);
 
-/* fn is called before each cr_metrics_write, for values that are only read when somebody looks. It may update metrics,
- * and outlives them with arg; in the thread that writes. Not while another thread writes. A NULL registry: nothing. */
+/* fn is called before each cr_metrics_write, for values that are only read when the metrics are collected. It may
+ * update metrics, and outlives them with arg; in the thread that writes. Not while another thread writes. A NULL
+ * registry: nothing. */
 void cr_metrics_collect(struct cr_metrics *metrics, void (*fn)(void *arg), void *arg);
 
 /* An update allocates nothing once its series is there: without labels it is an addition, with labels one look-up.

@@ -56,7 +56,7 @@ struct cr_metrics {
 void cr_metrics_label_text(const struct cr_metric *metric, const char *const *values, struct label_text *text);
 void cr_metrics_label_text_dispose(struct label_text *text);
 CR_DEFINE_DISPOSE(label_text, struct label_text, cr_metrics_label_text_dispose)
-/* Of the format and of Prometheus' naming rules. */
+/* Whether a name follows the rules of the format and Prometheus' naming rules. */
 bool cr_metrics_name_valid(const char *name, bool label);
 
 #endif

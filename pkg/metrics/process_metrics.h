@@ -1,4 +1,4 @@
-/* What each Prometheus client tells of its process: process_cpu_seconds_total, process_resident_memory_bytes,
+/* What each Prometheus client exposes about its process: process_cpu_seconds_total, process_resident_memory_bytes,
  * process_virtual_memory_bytes, process_open_fds, process_max_fds, process_start_time_seconds
  * (https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics). */
 #ifndef CR_METRICS_PROCESS_METRICS_H

@@ -24,8 +24,8 @@ static bool is_of_certificate(int alert)
     return alert == BAD_CERTIFICATE || alert == CERTIFICATE_UNKNOWN || alert == ACCESS_DENIED;
 }
 
-/* Of the CA itself. decrypt_error: the server tried another CA of the same subject (OpenSSL and BoringSSL do, when the
- * leaf names no key), whose signature it is not. */
+/* The alert is about the CA itself. decrypt_error: the server tried another CA of the same subject (OpenSSL and
+ * BoringSSL do, when the leaf names no key), which has not made the signature. */
 static bool is_of_ca(int alert)
 {
     return alert == UNKNOWN_CA || alert == DECRYPT_ERROR;
@@ -36,8 +36,8 @@ static bool is_refused_in_tls(const struct cr_probe_answer *answer)
     return answer->presented && (is_of_ca(answer->alert) || is_of_certificate(answer->alert));
 }
 
-/* An alert of which the stranger tells what it means: to both alike says nothing, to the stranger another one that is
- * about its CA means that the canary got further. */
+/* An alert that only the comparison with the stranger explains: the same alert to both says nothing; another one to the
+ * stranger, about its CA, means that the canary got further. */
 static enum cr_probe_trust judge_alert(const struct cr_probe_answer *canary, const struct cr_probe_answer *stranger)
 {
     if (is_of_ca(canary->alert))
@@ -48,19 +48,19 @@ static enum cr_probe_trust judge_alert(const struct cr_probe_answer *canary, con
 
 /* Both got through TLS: what does HTTP make of them? */
 static enum cr_probe_trust judge_answers(const struct cr_probe_answer *canary, const struct cr_probe_answer *stranger,
-                                         const struct cr_probe_answer *nobody)
+                                         const struct cr_probe_answer *anonymous)
 {
-    bool told_apart = stranger->of_certificate || stranger->status == UNAUTHORIZED;
+    bool distinguished = stranger->of_certificate || stranger->status == UNAUTHORIZED;
     bool refused = canary->status == UNAUTHORIZED;
-    if (told_apart && canary->status && !refused)
+    if (distinguished && canary->status && !refused)
         return CR_PROBE_TRUSTED;
-    /* Who says 401 to everybody wants something else than a certificate. */
-    bool by_certificate = nobody && nobody->status && nobody->status != UNAUTHORIZED;
+    /* A server that says 401 to all clients wants something else than a certificate. */
+    bool by_certificate = anonymous && anonymous->status && anonymous->status != UNAUTHORIZED;
     return refused && stranger->status == UNAUTHORIZED && by_certificate ? CR_PROBE_UNTRUSTED : CR_PROBE_TRUST_UNKNOWN;
 }
 
 enum cr_probe_trust cr_canary_judge(const struct cr_probe_answer *canary, const struct cr_probe_answer *stranger,
-                                    const struct cr_probe_answer *nobody, bool *more)
+                                    const struct cr_probe_answer *anonymous, bool *more)
 {
     *more = false;
     if (!canary->presented)
@@ -73,13 +73,13 @@ enum cr_probe_trust cr_canary_judge(const struct cr_probe_answer *canary, const 
         return CR_PROBE_UNTRUSTED;
     if (!canary->data)
         return CR_PROBE_TRUST_UNKNOWN;
-    if (!stranger || (canary->status == UNAUTHORIZED && !nobody)) {
+    if (!stranger || (canary->status == UNAUTHORIZED && !anonymous)) {
         *more = true;
         return CR_PROBE_TRUST_UNKNOWN;
     }
     if (is_refused_in_tls(stranger))
         return CR_PROBE_TRUSTED;
-    return stranger->presented && stranger->data ? judge_answers(canary, stranger, nobody) : CR_PROBE_TRUST_UNKNOWN;
+    return stranger->presented && stranger->data ? judge_answers(canary, stranger, anonymous) : CR_PROBE_TRUST_UNKNOWN;
 }
 
 /* --- the connections --- */
@@ -90,7 +90,7 @@ struct question {
     struct cr_probe_client *stranger; /* owned */
     struct cr_probe_result answers[3];
 };
-enum { CANARY, STRANGER, NOBODY };
+enum { CANARY, STRANGER, ANONYMOUS };
 
 struct asking {
     struct question *questions;
@@ -98,7 +98,7 @@ struct asking {
     int64_t deadline_ms;
     int waves; /* still to come, and this one */
     struct cr_probe_strangers strangers;
-    /* Of this wave. */
+    /* The targets of this wave. */
     struct cr_probe_target *targets;
     struct cr_probe_result *results;
     struct cr_probe_result **answers; /* parallel: where it belongs */
@@ -126,7 +126,7 @@ static void run_wave(struct asking *asking)
     asking->len = 0;
 }
 
-/* Nothing at all came back: it may speak HTTP/2 only, and close what does not offer that. */
+/* Nothing at all came back: it may support HTTP/2 only, and close what does not offer that. */
 static bool is_mute(const struct cr_probe_result *result)
 {
     const struct cr_probe_answer *answer = &result->answer;
@@ -161,7 +161,7 @@ static void ask_others(struct asking *asking)
             continue;
         add(asking, question, STRANGER);
         if (canary->status == UNAUTHORIZED)
-            add(asking, question, NOBODY);
+            add(asking, question, ANONYMOUS);
     }
     run_wave(asking);
 }
@@ -179,7 +179,7 @@ static enum cr_probe_trust judge(const struct question *question)
         return CR_PROBE_TRUST_UNKNOWN;
     if (!question->answers[CANARY].announced.asked)
         return CR_PROBE_TRUST_UNASKED;
-    return cr_canary_judge(canary, answer_of(question, STRANGER), answer_of(question, NOBODY), &ignored);
+    return cr_canary_judge(canary, answer_of(question, STRANGER), answer_of(question, ANONYMOUS), &ignored);
 }
 
 void cr_canary_probe(const struct cr_probe_target *targets, size_t count, int timeout_ms, enum cr_probe_trust *trusts)
@@ -199,7 +199,7 @@ void cr_canary_probe(const struct cr_probe_target *targets, size_t count, int ti
     for (size_t i = 0; i < count; i++) {
         questions[i].target = targets[i];
         questions[i].target.request = CR_PROBE_HTTP1;
-        for (int who = CANARY; who <= NOBODY; who++)
+        for (int who = CANARY; who <= ANONYMOUS; who++)
             questions[i].answers[who] = (struct cr_probe_result){.outcome = CR_PROBE_UNREACHABLE, .answer.alert = -1};
     }
     ask_canaries(&asking);

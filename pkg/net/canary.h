@@ -2,11 +2,11 @@
  * without any cross-certificate. Never is a server called trusting that does not verify its clients at all.
  *
  * In TLS 1.3 a client's handshake is over before the server has looked at its certificate (RFC 8446, section 4.6.2 and
- * appendix E.1.2), and who verifies at all cannot be seen from one client: some servers only ask (Go's
+ * appendix E.1.2), and one client cannot see whether a server verifies at all: some servers only ask (Go's
  * RequireAnyClientCert, nginx's optional_no_ca, a kube-apiserver). So each is listened to for half a second, then sent
  * something inert (probe_request.h), and what it makes of the canary is compared with what it makes of a *stranger*:
- * the same certificate, but of a CA that nobody knows. Only who answers the one with application data and refuses the
- * other trusts. */
+ * the same certificate, but of a CA that no server knows. Only a server that answers the canary with application data
+ * and refuses the stranger trusts the CA. */
 #ifndef CR_NET_CANARY_H
 #define CR_NET_CANARY_H
 
@@ -25,9 +25,9 @@ enum cr_probe_trust {
  * thread. */
 void cr_canary_probe(const struct cr_probe_target *targets, size_t count, int timeout_ms, enum cr_probe_trust *trusts);
 
-/* The rule, pure. stranger, nobody (without a certificate): NULL when not asked. *more: the verdict may change once the
- * stranger, and with HTTP's 401 nobody, was asked the same. */
+/* The rule, pure. stranger, anonymous (without a certificate): NULL when not asked. *more: the verdict may change once
+ * the stranger, and with HTTP's 401 the anonymous client, has asked the same. */
 enum cr_probe_trust cr_canary_judge(const struct cr_probe_answer *canary, const struct cr_probe_answer *stranger,
-                                    const struct cr_probe_answer *nobody, bool *more);
+                                    const struct cr_probe_answer *anonymous, bool *more);
 
 #endif

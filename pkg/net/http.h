@@ -54,7 +54,7 @@ struct cr_http_request {
     const char *body; /* NULL: none */
     size_t body_len;
     int timeout_ms;      /* of the whole request, with the wait for a connection; 0: none (streams) */
-    int64_t begin_by_ms; /* of cr_clock_boot_ms: not sent at all when its turn comes later: Transient; 0: always sent */
+    int64_t begin_by_ms; /* of cr_clock_boot_ms: not sent at all if it would begin later: Transient; 0: always sent */
     size_t max_body;     /* of the response; 0: 64 MiB, for streams no cap. More is Invalid */
     bool secret;         /* request and response bodies are wiped */
 };

@@ -68,16 +68,16 @@ static bool write_request(struct cr_http_client_connection *connection, const st
 
 /* --- the exchange --- */
 
-/* One try. Of the thread's stack, so that what was read can be wiped. */
+/* One attempt. On the thread's stack, so that what was read can be wiped. */
 struct attempt {
     struct cr_http_client_connection *connection;
     const struct cr_http_request *request;
     const struct cr_buf *text; /* of the request */
     struct cr_http_response *response;
     struct cr_http_parse parse;
-    bool said;     /* the request is sent */
-    bool received; /* something has come */
-    bool unspoken; /* what came could not be understood, and err says why */
+    bool said;           /* the request is sent */
+    bool received;       /* something has come */
+    bool not_understood; /* what came could not be understood, and err says why */
 };
 
 static bool explain(const struct attempt *attempt, enum cr_http_link_end end, struct cr_error *err)
@@ -97,7 +97,7 @@ static bool explain(const struct attempt *attempt, enum cr_http_link_end end, st
 static bool not_understood(struct attempt *attempt, struct cr_error *err)
 {
     const char *origin = attempt->connection->origin;
-    attempt->unspoken = true;
+    attempt->not_understood = true;
     if (attempt->parse.too_long)
         return cr_error_set(err, CR_ERR_INVALID, "%s: the response is longer than the %zu bytes that are allowed",
                             origin, attempt->parse.max_body);
@@ -150,10 +150,11 @@ static bool may_begin(const struct cr_http_request *request, struct cr_error *er
            cr_error_set(err, CR_ERR_TRANSIENT, "not sent: the time to begin it is over");
 }
 
-/* A refusal whose body is cut off is one. */
+/* A refusal with a truncated body is an answer. */
 static bool is_answer(const struct attempt *attempt, bool whole, const struct cr_error *err)
 {
-    return whole || (attempt->parse.status >= CR_HTTP_REFUSED && !attempt->unspoken && err->kind == CR_ERR_TRANSIENT);
+    return whole ||
+           (attempt->parse.status >= CR_HTTP_REFUSED && !attempt->not_understood && err->kind == CR_ERR_TRANSIENT);
 }
 
 static int retry_after_ms(const char *text)
@@ -198,8 +199,8 @@ static bool try_once(struct attempt *attempt, struct cr_error *err)
 }
 
 /* A connection that had been used before, and then ends without a byte of an answer, was most likely idle for too long:
- * it was closed when the request came, and nothing was done. Of what only reads that need not be sure; of a write it is
- * unlikely when the end did not come at once. */
+ * it was closed when the request came, and nothing was done. A request that only reads needs no certainty of that; for
+ * a write it is unlikely when the end did not come at once. */
 static bool may_repeat(const struct attempt *attempt, int64_t began_ms)
 {
     int64_t now_ms = cr_clock_monotonic_ms();

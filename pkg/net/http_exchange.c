@@ -13,7 +13,7 @@
 
 enum {
     CONNECT_TIMEOUT_MS = 10 * 1000,
-    /* A dead path is found in 25 s, as measured; nothing else tells us, since libcurl 7.88 sends no HTTP/2 pings. */
+    /* A dead path is found in 25 s, as measured; nothing else finds it, since libcurl 7.88 sends no HTTP/2 pings. */
     KEEPALIVE_IDLE_S = 10,
     KEEPALIVE_INTERVAL_S = 5,
     KEEPALIVE_COUNT = 3,
@@ -142,7 +142,7 @@ static void set_blob(CURL *easy, CURLoption option, char *pem)
     curl_easy_setopt(easy, option, &blob);
 }
 
-/* OpenSSL builds a chain of what is shown even where nobody looks at the result. */
+/* OpenSSL builds a chain of what is shown even where the result is not used. */
 static int take_any_chain(X509_STORE_CTX *chain, void *arg)
 {
     (void)arg;
@@ -159,7 +159,7 @@ static CURLcode keep_nothing(CURL *easy, void *ctx, void *arg)
     return CURLE_OK;
 }
 
-/* Likewise, of a server that is not verified: anybody may have answered. */
+/* Likewise, for a server that is not verified: any program may have answered. */
 static CURLcode limit_cost(CURL *easy, void *ctx, void *arg)
 {
     (void)keep_nothing(easy, ctx, arg);

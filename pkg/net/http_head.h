@@ -1,4 +1,4 @@
-/* The head of a request: what libcurl, or a line that speaks by itself (http_client_connection.h), is to send, and
+/* The head of a request: what libcurl, or a connection without libcurl (http_client_connection.h), is to send, and
  * where. Private to pkg/net. */
 #ifndef CR_NET_HTTP_HEAD_H
 #define CR_NET_HTTP_HEAD_H

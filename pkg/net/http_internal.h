@@ -59,9 +59,9 @@ bool cr_http_exchange_init(struct cr_http_exchange *x, const struct cr_http_requ
 bool cr_http_exchange_use(struct cr_http_exchange *x, const struct cr_http_identity *identity,
                           struct cr_error *err) CR_MUST_USE;
 void cr_http_exchange_dispose(struct cr_http_exchange *x);
-/* Of the answer; 0 as long as there is none. */
+/* The status and Retry-After of the answer; 0 as long as there is none. */
 void cr_http_exchange_status(const struct cr_http_exchange *x, int *status, int *retry_after_ms);
-/* What became of it once curl is done; true: there is an answer. status: as told by cr_http_exchange_status. */
+/* What became of it once curl is done; true: there is an answer. status: as cr_http_exchange_status gives it. */
 bool cr_http_exchange_ended(const struct cr_http_exchange *x, CURLcode result, int status,
                             struct cr_error *err) CR_MUST_USE;
 /* False, for the caller to return. */
@@ -78,7 +78,7 @@ struct cr_http_pool *cr_http_pool_new(struct cr_http_client *client, struct cr_l
                                       struct cr_http_identity *identity);
 const struct cr_http_identity *cr_http_pool_identity(const struct cr_http_pool *pool);
 bool cr_http_pool_add(struct cr_http_pool *pool, CURL *easy, struct cr_error *err) CR_MUST_USE;
-/* broken_off: before curl was done with it; then the server is told so. */
+/* broken_off: before curl was done with it; then the server is notified. */
 void cr_http_pool_remove(struct cr_http_pool *pool, CURL *easy, bool broken_off);
 bool cr_http_pool_is_full(const struct cr_http_pool *pool);
 struct cr_http_pool *cr_http_pool_next(const struct cr_http_pool *pool);
@@ -134,7 +134,7 @@ struct cr_http_stream {
 
     int status; /* 0: not yet */
     int retry_after_ms;
-    bool status_told;
+    bool status_notified;
     struct cr_buf inbox;
     size_t received;
     size_t max_body; /* 0: no cap */

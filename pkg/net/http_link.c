@@ -57,7 +57,7 @@ static bool prepare(struct cr_http_link *link, const struct cr_http_request *req
     CURL *easy = link->opener.easy;
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L);
-    curl_easy_setopt(easy, CURLOPT_HTTPPROXYTUNNEL, 1L); /* to speak to the server itself, whatever its scheme */
+    curl_easy_setopt(easy, CURLOPT_HTTPPROXYTUNNEL, 1L); /* to reach the server itself, whatever its scheme */
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, open_within_ms(link));
     link->multi = curl_multi_init();
     return link->multi && curl_multi_add_handle(link->multi, easy) == CURLM_OK
@@ -72,7 +72,7 @@ static CURLcode result_of(CURLM *multi)
     return msg && msg->msg == CURLMSG_DONE ? msg->data.result : CURLE_FAILED_INIT;
 }
 
-/* False: it was told to give up. */
+/* False: it was cancelled. */
 static bool reach(const struct cr_http_link *link, CURLcode *result)
 {
     int running = 1;
@@ -97,8 +97,8 @@ static bool judge(const struct cr_http_link *link, CURLcode result, int timeout_
     return cr_http_exchange_ended(&link->opener, result, CONNECTED, err);
 }
 
-static bool open_anew(struct cr_http_link *link, const struct cr_http_request *request, const char *user_agent,
-                      const struct cr_http_identity *identity, struct cr_error *err)
+static bool open_new(struct cr_http_link *link, const struct cr_http_request *request, const char *user_agent,
+                     const struct cr_http_identity *identity, struct cr_error *err)
 {
     CURLcode result = CURLE_OK;
     if (!prepare(link, request, user_agent, identity, err))
@@ -114,7 +114,7 @@ static bool open_anew(struct cr_http_link *link, const struct cr_http_request *r
 bool cr_http_link_open(struct cr_http_link *link, const struct cr_http_request *request, const char *user_agent,
                        const struct cr_http_identity *identity, struct cr_error *err)
 {
-    if (link->fd != CURL_SOCKET_BAD || open_anew(link, request, user_agent, identity, err))
+    if (link->fd != CURL_SOCKET_BAD || open_new(link, request, user_agent, identity, err))
         return true;
     cr_http_link_close(link);
     return false;
@@ -132,7 +132,7 @@ bool cr_http_link_is_quiet(struct cr_http_link *link)
     return false;
 }
 
-/* --- speaking --- */
+/* --- sending and receiving --- */
 
 static enum cr_http_link_end wait_for(const struct cr_http_link *link, short events)
 {
@@ -161,8 +161,8 @@ enum cr_http_link_end cr_http_link_send(struct cr_http_link *link, const char *d
     return CR_HTTP_LINK_OK;
 }
 
-/* Asked before it is waited for: TLS may have read it already. Who never stops talking is never waited for, so the time
- * is looked at first. */
+/* Asked before it is waited for: TLS may have read it already. A server that never stops sending is never waited for,
+ * so the time is looked at first. */
 enum cr_http_link_end cr_http_link_receive(struct cr_http_link *link, char *data, size_t size, size_t *len)
 {
     while (left_ms(link)) {

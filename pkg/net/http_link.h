@@ -1,5 +1,5 @@
 /* One connection that libcurl opens, with all that it knows of proxies, names, TLS and credentials, and on which one
- * thread then speaks itself. Private to pkg/net. */
+ * thread then sends and receives itself. Private to pkg/net. */
 #ifndef CR_NET_HTTP_LINK_H
 #define CR_NET_HTTP_LINK_H
 

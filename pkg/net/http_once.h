@@ -1,4 +1,4 @@
-/* One request in the calling thread, without an event loop: for who asks a server now and then. */
+/* One request in the calling thread, without an event loop: for code that asks a server now and then. */
 #ifndef CR_NET_HTTP_ONCE_H
 #define CR_NET_HTTP_ONCE_H
 

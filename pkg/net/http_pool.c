@@ -14,7 +14,7 @@ enum {
     MOST_EXCHANGES = 90,
 };
 
-/* A socket that curl wants to be told about. */
+/* A socket that curl wants to be notified about. */
 struct watched {
     LIST_ENTRY(watched) link;
     struct cr_http_pool *pool;
@@ -199,8 +199,8 @@ static size_t list_sockets(const struct cr_http_pool *pool, curl_socket_t **fds)
 
 /* libcurl 7.88 stops reading what a connection brought for all its streams where the buffer of one of them is full. It
  * then hands that one's rest out, and goes on only when the socket has something new: events of other watches that came
- * in the same moment would lie there until the next bookmark, for a minute. Told that the socket can be read, it goes
- * on; that is done until nothing comes of it. */
+ * in the same moment would lie there until the next bookmark, for a minute. When it is notified that the socket can be
+ * read, it goes on; that is repeated until nothing comes of it. */
 static void on_look_again(void *arg)
 {
     struct cr_http_pool *pool = arg;
@@ -269,7 +269,7 @@ static void free_when_unused(struct cr_http_pool *pool)
 }
 
 /* The first pool stays, with its connection, for what comes next. Those for a rush go with it, and so does one with a
- * stream broken off whose end nothing is left to be told with. */
+ * stream broken off, when nothing is left to notify the server of its end. */
 static bool is_spare(const struct cr_http_pool *pool, bool broken_off)
 {
     return !pool->retired && pool->exchanges == 0 && (broken_off || pool != TAILQ_FIRST(&pool->client->pools));

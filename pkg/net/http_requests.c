@@ -28,7 +28,7 @@ struct cr_http_requests {
     /* Guarded by lock. */
     struct cr_http_identity *identity;
     struct slots idle;   /* the one used last is the first */
-    struct slots unused; /* to be closed, outside of the lock, by who comes next */
+    struct slots unused; /* to be closed, outside of the lock, by the next caller */
     bool cancelled;
 };
 
@@ -104,7 +104,7 @@ static void retire_old(struct cr_http_requests *requests)
 
 /* --- */
 
-/* Closing is left to who asks next: the credentials' own lock may be held here. */
+/* The next caller closes them: the credentials' own lock may be held here. */
 void cr_http_requests_set_tls(struct cr_http_requests *requests, const struct cr_http_tls *tls)
 {
     struct cr_http_identity *unused = cr_http_identity_new(tls);

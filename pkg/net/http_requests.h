@@ -1,7 +1,7 @@
-/* Blocking requests: the thread that asks speaks to the server itself, on a connection that is its own for that time
+/* Blocking requests: the calling thread sends and receives itself, on a connection that is its own for that time
  * (HTTP/1.1). Nothing is handed over to another thread and back, no frames of other streams are in between, and libcurl
  * does what it is best at: it opens the connection, through proxies and with all kinds of credentials (http_link.h).
- * Of a small request its own way through the rest took three fifths of the instructions.
+ * For a small request, the way through the rest of libcurl took three fifths of the instructions.
  *
  * There are as many connections as threads ask at once; the one used last is used first, and one that was not used for
  * a minute is closed when another is given back. A server may close one that is idle: on a connection that was used
@@ -29,7 +29,7 @@ void cr_http_requests_cancel(struct cr_http_requests *requests);
  * network does (also a server certificate that does not verify: it may be rotated, or our CA; and an answer that is
  * compressed, or no HTTP), Invalid for a URL, header or TLS set-up that can never work and for a response beyond its
  * cap, Cancelled on shutdown. response is overwritten, and empty on failure. A write that failed as Transient may have
- * been done, and one that was repeated (see above) twice: whoever writes has preconditions. */
+ * been done, and one that was repeated (see above) twice: a caller that writes has preconditions. */
 bool cr_http_do(struct cr_http_requests *requests, const struct cr_http_request *request,
                 struct cr_http_response *response, struct cr_error *err) CR_MUST_USE;
 

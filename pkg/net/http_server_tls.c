@@ -13,7 +13,7 @@ static struct bufferevent *new_tls_connection(struct event_base *base, void *tls
     struct bufferevent *connection =
         ssl ? bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE) : NULL;
     if (!connection) {
-        /* As base/alloc.h; and with none libevent would make one that speaks plain HTTP. */
+        /* As base/alloc.h; and with none libevent would make one for plain HTTP. */
         cr_log(CR_LOG_ERROR, "out of memory for a TLS connection");
         abort();
     }

@@ -6,8 +6,8 @@
 
 struct cr_tlsreload;
 
-/* All its addresses speak TLS, each new connection with what tls serves at that moment; one that is open goes on with
- * what it began with. tls: borrowed, outlives the server. Before it listens. */
+/* All addresses of the server use TLS, each new connection with what tls serves at that moment; an open connection goes
+ * on with what it began with. tls: borrowed, outlives the server. Before it listens. */
 void cr_http_server_use_tls(struct cr_http_server *server, struct cr_tlsreload *tls);
 
 #endif

@@ -46,7 +46,7 @@ static bool says_other(const char *line, size_t len, const char *field, const ch
     return len != strlen(value) || strncasecmp(line, value, len) != 0;
 }
 
-/* The body is compressed, on its way (RFC 9112, section 6.1) or for good (RFC 9110, section 8.4), which nobody asks
+/* The body is compressed, on its way (RFC 9112, section 6.1) or for good (RFC 9110, section 8.4), which no request asks
  * for. libcurl 7.88 unpacks the first kind all the same, 400 MB of 400 KB, and hands the second one over as it is. A
  * refusal is one whatever its words. */
 static bool says_packed(const struct cr_http_stream *stream, const char *line, size_t len)
@@ -148,7 +148,7 @@ static void detach(struct cr_http_stream *stream)
 }
 
 /* Leaves the stream to be freed by its caller. */
-static void tell_end(struct cr_http_stream *stream, const struct cr_error *err)
+static void notify_end(struct cr_http_stream *stream, const struct cr_error *err)
 {
     detach(stream);
     stream->handler.on_end(stream->handler.arg, err);
@@ -156,7 +156,7 @@ static void tell_end(struct cr_http_stream *stream, const struct cr_error *err)
 
 static void end(struct cr_http_stream *stream, const struct cr_error *err)
 {
-    tell_end(stream, err);
+    notify_end(stream, err);
     if (!stream->delivering)
         stream_free(stream);
 }
@@ -181,7 +181,7 @@ static int64_t next_check_ms(const struct cr_http_stream *stream)
     return by_timeout < by_idle ? by_timeout : by_idle;
 }
 
-/* Nothing at all came on these connections since this stream last heard something: the path may be dead, which TCP
+/* Nothing at all came on these connections since this stream last received something: the path may be dead, which TCP
  * notices only later. Others should not have to wait for that. */
 static void suspect_path(struct cr_http_stream *stream)
 {
@@ -262,7 +262,7 @@ static void refuse(struct cr_http_stream *stream)
     if (stream->state == CR_HTTP_ENDED)
         return;
     cr_error_set(&err, CR_ERR_CANCELLED, "the response was refused by its receiver");
-    tell_end(stream, &err);
+    notify_end(stream, &err);
 }
 
 static void complete(struct cr_http_stream *stream)
@@ -270,20 +270,20 @@ static void complete(struct cr_http_stream *stream)
     struct cr_error err = {0};
     if (stream->packed) {
         cr_http_answer_packed(stream->exchange.head.origin, &err);
-        tell_end(stream, &err);
+        notify_end(stream, &err);
         return;
     }
     bool ok = stream->over_cap ? cr_http_exchange_over_cap(&stream->exchange, stream->max_body, &err)
                                : cr_http_exchange_ended(&stream->exchange, stream->result, stream->status, &err);
-    tell_end(stream, ok ? NULL : &err);
+    notify_end(stream, ok ? NULL : &err);
 }
 
 /* True while the stream goes on. */
 static bool deliver_status(struct cr_http_stream *stream)
 {
-    if (!stream->status || stream->status_told)
+    if (!stream->status || stream->status_notified)
         return true;
-    stream->status_told = true;
+    stream->status_notified = true;
     if (!stream->handler.on_status(stream->handler.arg, stream->status, stream->retry_after_ms))
         refuse(stream);
     return stream->state != CR_HTTP_ENDED;

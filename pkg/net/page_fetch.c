@@ -43,7 +43,7 @@ static void explain(struct cr_page *page, const char *text)
     snprintf(page->problem, sizeof page->problem, "%s", text);
 }
 
-static void tell(struct round *round, size_t index, struct cr_page *page)
+static void notify(struct round *round, size_t index, struct cr_page *page)
 {
     static pthread_mutex_t one_reader = PTHREAD_MUTEX_INITIALIZER;
     if (page->problem[0])
@@ -68,7 +68,7 @@ static bool is_path(const char *path)
     return true;
 }
 
-/* An address, never a name that somebody would look up. */
+/* An address, never a name that a resolver would look up. */
 static bool is_target(const struct cr_page_target *target)
 {
     unsigned char ignored[sizeof(struct in6_addr)];
@@ -194,7 +194,7 @@ static void end(struct round *round, struct fetching *fetching, CURLcode result)
     round->running--;
     round->large -= fetching->large;
     round->held -= page->body.len;
-    tell(round, fetching->index, page);
+    notify(round, fetching->index, page);
 }
 
 /* --- all of them --- */
@@ -217,7 +217,7 @@ static void fill_slots(struct round *round)
             if (begin(round, fetching, &round->targets[fetching->index], share_ms))
                 round->running++;
             else
-                tell(round, fetching->index, &fetching->page);
+                notify(round, fetching->index, &fetching->page);
         }
     }
 }

@@ -24,7 +24,7 @@ static bool ip6_allowed(const struct in6_addr *ip)
     const uint8_t *bytes = ip->s6_addr;
     if (memcmp(bytes, compatible, sizeof compatible) == 0)
         return false;
-    /* An IPv4 address in other clothes: no pod has one, and it would pass by whoever compares addresses. */
+    /* An IPv4 address in another form: no pod has one, and a comparison of addresses would miss it. */
     static const uint8_t nat64_local[6] = {0x00, 0x64, 0xff, 0x9b, 0x00, 0x01}; /* RFC 8215 */
     static const uint8_t teredo[4] = {0x20, 0x01, 0x00, 0x00};                  /* RFC 4380 */
     bool sixtofour = bytes[0] == 0x20 && bytes[1] == 0x02;                      /* RFC 3056 */

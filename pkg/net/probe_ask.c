@@ -1,5 +1,5 @@
-/* What follows the handshake of who asks whether a server verifies its clients: first it is listened to, so that its
- * alert is read and not lost in a reset, then something inert is sent and its answer read. */
+/* What follows the handshake of a probe that asks whether a server verifies its clients: first it is listened to, so
+ * that its alert is read and not lost in a reset, then something inert is sent and its answer read. */
 #include "net/probe_conn.h"
 
 #include <openssl/err.h>
@@ -40,7 +40,7 @@ static int result_of(struct cr_probe_conn *probe, int n)
     return 0;
 }
 
-/* A few records at a time: who sends without end must not keep us from looking at the clock. */
+/* A few records at a time: a server that sends without end must not keep us from looking at the clock. */
 bool cr_probe_ask_receive(struct cr_probe_conn *probe)
 {
     enum { READS = 16 };
@@ -55,7 +55,7 @@ bool cr_probe_ask_receive(struct cr_probe_conn *probe)
     return n < 0 || ask->in_len == sizeof ask->in || (ask->sent && enough);
 }
 
-/* Who has spoken without being asked has gone on with us. */
+/* A server that has sent data without being asked has accepted the connection. */
 bool cr_probe_ask_is_answered(const struct cr_probe_conn *probe)
 {
     return probe->ask->in_len > 0;

@@ -1,6 +1,6 @@
 /* The transport of a TLS probe: a nonblocking socket that raises no SIGPIPE and remembers how the peer began, so that
- * an answer that is not TLS can be told from one that is. It looks at the clock and at what was read before it reads
- * on: OpenSSL asks it for each record of a handshake, and goes on for as long as there is one. */
+ * an answer that is not TLS can be distinguished from one that is. It looks at the clock and at what was read before it
+ * reads on: OpenSSL asks it for each record of a handshake, and goes on for as long as there is one. */
 #ifndef CR_NET_PROBE_BIO_H
 #define CR_NET_PROBE_BIO_H
 

@@ -28,7 +28,7 @@ void cr_probe_client_free(struct cr_probe_client *client)
     free(client);
 }
 
-/* Nobody is there to be asked. */
+/* No user is there to be asked. */
 static int no_passphrase(char *buffer, int size, int writing, void *arg)
 {
     (void)buffer;
@@ -72,7 +72,7 @@ static bool is_for_signing(int algorithm)
     return false;
 }
 
-/* Of a DSA or DH key OpenSSL computes the public half as it decodes it, however large the prime is. Owned. */
+/* OpenSSL computes the public half of a DSA or DH key as it decodes it, however large the prime is. Owned. */
 static EVP_PKEY *decode_pkcs8(const unsigned char *der, long len)
 {
     const ASN1_OBJECT *algorithm = NULL;
@@ -188,7 +188,7 @@ static EVP_PKEY *key_of(struct cr_probe_strangers *strangers, enum cr_probe_stra
     return strangers->keys[kind];
 }
 
-/* Of the type that signed the certificate: a server may not take others. Borrowed. */
+/* A key of the type that signed the certificate: a server may not take others. Borrowed. */
 static EVP_PKEY *ca_key(const X509 *like, struct cr_probe_strangers *strangers, const EVP_MD **digest)
 {
     int hash = NID_undef;

@@ -240,7 +240,7 @@ size_t cr_mysql_reply(const unsigned char *data, size_t len, size_t *missing, un
     if (!whole_packet(data, len, missing) || len == PACKET_HEAD)
         return 0;
     switch (data[PACKET_HEAD]) {
-    case PACKET_OK: /* somebody lets anybody in */
+    case PACKET_OK: /* the server lets any client in */
         put_packet_head(out, PACKET_HEAD + 1, 0);
         out[PACKET_HEAD] = COM_QUIT;
         return PACKET_HEAD + 1;

@@ -1,5 +1,5 @@
 /* What PostgreSQL and MySQL say in the clear before TLS begins, and what is said to them. Pure: bytes in, a verdict
- * out; strict, since whoever answers is not known yet. Private to pkg/net, open to its tests.
+ * out; strict, since it is not known yet which program answers. Private to pkg/net, open to its tests.
  *
  * PostgreSQL: "SSLRequest" and "ErrorResponse" of
  * https://www.postgresql.org/docs/current/protocol-message-formats.html. MySQL, MariaDB:
@@ -15,8 +15,8 @@ enum cr_greeting {
     CR_GREETING_MORE,    /* wants more bytes: at least as many as *missing */
     CR_GREETING_TLS,     /* the server is ready for TLS */
     CR_GREETING_NO_TLS,  /* it has none */
-    CR_GREETING_ERROR,   /* it has an error to tell, in words */
-    CR_GREETING_FOREIGN, /* it does not speak this protocol */
+    CR_GREETING_ERROR,   /* it reports an error, in words */
+    CR_GREETING_FOREIGN, /* it does not use this protocol */
 };
 
 enum {

@@ -1,7 +1,7 @@
 /* What is in a Certificate message, before OpenSSL reads it: it decodes the key of each certificate, and the curve of
  * an explicit EC key may be such that one compressed point takes a tenth of a second (a prime p with many factors two
  * in p - 1; BN_mod_sqrt is quadratic in their number). Pure: bytes in, a verdict out. Strict: what is not DER (RFC
- * 5280, section 4.1) or not the message of its version is refused, so that nobody reads it in another way. */
+ * 5280, section 4.1) or not the message of its version is refused, so that no other parser reads it in another way. */
 #ifndef CR_NET_TLS_CHAIN_H
 #define CR_NET_TLS_CHAIN_H
 

@@ -11,10 +11,10 @@
 
 #define CIPHERS "ALL:!aNULL:!eNULL:!kDHE:!PSK:!SRP:!aDSS:@SECLEVEL=0"
 
-/* The first is the one whose share is sent; brainpool (RFC 7027) is of use in TLS 1.2 only. */
+/* A key share is sent for the first; brainpool (RFC 7027) is of use in TLS 1.2 only. */
 #define GROUPS "X25519:P-256:X448:P-521:P-384:brainpoolP256r1:brainpoolP384r1:brainpoolP512r1"
 
-/* Those of TLS 1.3, and for servers of before RSA with PKCS#1 and SHA-1. */
+/* Those of TLS 1.3, and RSA with PKCS#1 and SHA-1 for older servers. */
 #define SIGNATURES                                                                                                     \
     "ECDSA+SHA256:ECDSA+SHA384:ECDSA+SHA512:ed25519:ed448:rsa_pss_pss_sha256:rsa_pss_pss_sha384:rsa_pss_pss_sha512:"   \
     "rsa_pss_rsae_sha256:rsa_pss_rsae_sha384:rsa_pss_rsae_sha512:RSA+SHA256:RSA+SHA384:RSA+SHA512:ECDSA+SHA224:"       \

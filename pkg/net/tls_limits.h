@@ -1,11 +1,11 @@
-/* What a TLS handshake with somebody who may be hostile may cost us: key exchanges, signatures, keys and bytes. For
- * clients: whoever probes pods or asks a server that is not verified. The figures of one operation (OpenSSL 3.0, one
+/* What a TLS handshake with a peer that may be hostile may cost us: key exchanges, signatures, keys and bytes. For
+ * clients: code that probes pods or asks a server that is not verified. The figures of one operation (OpenSSL 3.0, one
  * core) are in docs/decisions.md, "Probes".
  *
  * - No finite-field Diffie-Hellman: in TLS 1.2 the server chooses the prime, of up to 10,000 bits (0.9 s a handshake),
  *   and RFC 9325, section 4.1, advises against it. What is left are ECDHE and RSA key exchange, and the elliptic groups
  *   of TLS 1.3. No PSK, SRP or DSA either: a probe has no shared secret, and a DSA key has parameters of its own.
- * - Named curves only (RFC 5480, section 2.1.1, forbids explicit parameters); of binary fields none (RFC 8422 has
+ * - Named curves only (RFC 5480, section 2.1.1, forbids explicit parameters); none over binary fields (RFC 8422 has
  *   withdrawn them).
  * - No renegotiation, no compression of records or certificates. OpenSSL takes one HelloRetryRequest. */
 #ifndef CR_NET_TLS_LIMITS_H

@@ -1,6 +1,6 @@
-/* A certificate for a page of certroll's own whose users have given it none: what is asked and answered is encrypted,
- * and nobody can tell who answers. It is made at the start and its key is nowhere but in memory, so that each process
- * has another one; controller-runtime does the same. */
+/* A certificate for an HTTP endpoint of certroll that the user has given no certificate: requests and answers are
+ * encrypted, but clients cannot verify the server. It is made at the start and its key is only in memory, so that each
+ * process has another one; controller-runtime does the same. */
 #ifndef CR_NET_TLS_MADE_H
 #define CR_NET_TLS_MADE_H
 

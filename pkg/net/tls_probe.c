@@ -37,8 +37,8 @@ static bool any_runs(const struct round *round)
     return false;
 }
 
-/* A target that cannot even be begun leaves its slot free for the next. False: there are no sockets for now; whoever
- * has one will give it back, and the target waits for that. */
+/* A target that cannot even be begun leaves its slot free for the next. False: there are no sockets for now; the code
+ * that has one will give it back, and the target waits for that. */
 static bool fill_slot(struct round *round, struct cr_probe_conn *slot, int64_t now)
 {
     while (slot->step == CR_PROBE_ENDED && round->next < round->count) {

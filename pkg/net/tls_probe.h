@@ -1,9 +1,9 @@
 /* The TLS probe: what leaf does each address serve, and of which CAs does it want its clients? A handshake needs no
  * client certificate for that, also where the server demands one: its certificate, the proof that it has the key, and
  * its request come first. Nothing of the peer is trusted; only digests are kept. No resumption. The probe itself has no
- * policy about where it may go: whoever takes addresses from the cluster asks cr_probe_address_allowed first.
+ * policy about where it may go: a caller that takes addresses from the cluster asks cr_probe_address_allowed first.
  *
- * A leaf counts as served when the handshake proved that whoever answered has its key, or asks somebody who has:
+ * A leaf counts as served when the handshake proved that the server has its key, or asks another that has it:
  * TLS 1.3   the server's CertificateVerify and Finished were verified (RFC 8446, section 4.4)
  * TLS 1.2   ECDHE: the signature in its ServerKeyExchange was verified (RFC 8422, section 5.4); RSA key exchange: its
  *           Finished was verified, so that a server that demands a client certificate, gets none and breaks off has
@@ -39,7 +39,7 @@ struct cr_probe_client *cr_probe_client_new(const void *certificate, size_t cert
 void cr_probe_client_free(struct cr_probe_client *client);
 CR_DEFINE_CLEANUP(cr_probe_client, struct cr_probe_client, cr_probe_client_free)
 
-/* What is sent once the handshake is done, for who asks whether a server verifies its clients (canary.h). Nothing of it
+/* What is sent once the handshake is done, to learn whether a server verifies its clients (canary.h). Nothing of it
  * does anything: see probe_request.h. */
 enum cr_probe_request { CR_PROBE_NO_REQUEST, CR_PROBE_HTTP1, CR_PROBE_HTTP2 };
 
@@ -61,9 +61,9 @@ enum cr_probe_outcome {
     CR_PROBE_REFUSED,     /* never by cr_tls_probe: for callers that did not ask since the address is not allowed */
 };
 
-/* What the server made of the client's certificate. In TLS 1.2 the handshake tells; in TLS 1.3 it is over for the
+/* What the server made of the client's certificate. In TLS 1.2 the handshake shows it; in TLS 1.3 it is over for the
  * client before the server has looked (RFC 8446, section 4.6.2 and appendix E.1.2), so an alert, a session ticket or
- * data is waited for, for half a second. Nothing is sent for that: whatever a server would take for a request is not
+ * data is waited for, for half a second. Nothing is sent for that: no message that a server would take for a request is
  * inert. */
 enum cr_probe_consent {
     CR_PROBE_NO_CLIENT, /* there was none to present, or the server did not ask */
@@ -72,8 +72,8 @@ enum cr_probe_consent {
     CR_PROBE_DENIED, /* by an alert, which is in detail */
 };
 
-/* The server's request for a client certificate, which it also makes of who has none (RFC 8446, sections 4.3.2 and
- * 4.2.4; RFC 5246, section 7.4.4). Of two CAs with one subject there may be one name. */
+/* The server's request for a client certificate, which a client without one gets as well (RFC 8446, sections 4.3.2 and
+ * 4.2.4; RFC 5246, section 7.4.4). Two CAs with one subject may be announced as one name. */
 enum { CR_PROBE_NAMES_MAX = 16 };
 struct cr_probe_announced {
     bool asked;                                  /* for a client certificate */

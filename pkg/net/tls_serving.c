@@ -29,7 +29,7 @@ bool cr_tls_files_check(const struct cr_tls_files *files, const char *flags, str
 }
 
 /* In the watcher's thread. */
-static void tell(void *arg, const struct cr_tlsreload_event *event)
+static void log_event(void *arg, const struct cr_tlsreload_event *event)
 {
     const struct cr_tls_serving *serving = arg;
     CR_CLEANUP(cr_buf) struct cr_buf ocsf = CR_BUF_INIT(0);
@@ -78,7 +78,7 @@ struct cr_tls_serving *cr_tls_serving_new(const struct cr_tls_files *files, cons
         .private_key = files->private_key,
         .client_ca = files->client_ca,
         .clients = files->client_ca ? CR_TLSRELOAD_CLIENTS_REQUIRE : CR_TLSRELOAD_CLIENTS_NONE,
-        .on_event = tell,
+        .on_event = log_event,
         .arg = serving,
     };
     serving->tls = cr_tlsreload_new(&options, err);
@@ -92,7 +92,7 @@ void cr_tls_serving_free(struct cr_tls_serving *serving)
 {
     if (!serving)
         return;
-    cr_tlsreload_free(serving->tls); /* ends the thread that tells */
+    cr_tlsreload_free(serving->tls); /* ends the thread that logs events */
     free(serving->product);
     free(serving);
 }

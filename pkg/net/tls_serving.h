@@ -1,5 +1,5 @@
-/* TLS for a page of certroll's own: certificate, key and client CAs by paths, followed as tlsreload/tlsreload.h has it.
- * What becomes of each change is told on the log, with its event (tlsreload/event.h) in the field "ocsf", and in
+/* TLS for an HTTP endpoint of certroll: certificate, key and client CAs by paths, followed as tlsreload/tlsreload.h has
+ * it. The outcome of each change is logged, with its event (tlsreload/event.h) in the field "ocsf", and in
  * metrics: certroll_tls_reloads_total{result}, certroll_tls_last_reload_successful,
  * certroll_tls_not_after_timestamp_seconds. */
 #ifndef CR_NET_TLS_SERVING_H

@@ -19,7 +19,7 @@ enum {
     PATIENCE_MS = 5000, /* the node is looked at, and shown in the metrics, without the API server, too */
     UNDER_WAY_MS = 1000,
     PENDING_MS = 5000,
-    LOOK_MS = 20 * 1000, /* processes begin anew, and nobody tells */
+    LOOK_MS = 20 * 1000, /* processes are restarted, and nothing notifies of that */
 };
 
 /* --- one pass --- */
@@ -79,11 +79,11 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* When to look again if nothing is heard of. */
+/* When to look again if no change is notified. */
 static int64_t pause_of(const struct cr_node_agent *agent)
 {
     int64_t now_ms = cr_clock_monotonic_ms();
-    int64_t overdue_ms = cr_contact_rest_ms(&agent->contact, now_ms);
+    int64_t overdue_ms = cr_contact_wait_ms(&agent->contact, now_ms);
     int64_t pause_ms = agent->renew_ms > now_ms ? agent->renew_ms - now_ms : overdue_ms ? overdue_ms : UNDER_WAY_MS;
     pause_ms = least(pause_ms, LOOK_MS);
     if (is_pending(&agent->report) || !agent->has_report)

@@ -16,7 +16,7 @@ bool cr_node_agent_may_ask(const struct cr_node_agent *agent)
     return cr_contact_may_ask(&agent->contact, cr_clock_monotonic_ms());
 }
 
-static void tell_lost(const struct cr_node_agent *agent, const char *what, const struct cr_error *err)
+static void log_lost(const struct cr_node_agent *agent, const char *what, const struct cr_error *err)
 {
     bool lost = cr_contact_is_lost(&agent->contact, cr_clock_monotonic_ms());
     cr_log(lost ? CR_LOG_ERROR : CR_LOG_WARN,
@@ -37,7 +37,7 @@ void cr_node_agent_note_answer(struct cr_node_agent *agent, const char *what, bo
     } else {
         cr_metric_add(agent->metrics.api_errors, CR_LABELS(what), 1);
         if (cr_contact_failed(&agent->contact, cr_node_act_is_under_way(&agent->report.act), now_ms))
-            tell_lost(agent, what, err);
+            log_lost(agent, what, err);
     }
     int64_t since_ms = agent->contact.since_ms;
     cr_metric_set(agent->metrics.unreachable, NULL, since_ms ? (double)(now_ms - since_ms) / 1000 : 0);
@@ -70,7 +70,7 @@ static void know(struct cr_node_agent *agent, struct cr_json *object)
     cr_json_free(object);
 }
 
-/* A watch may lag behind our own writes, and one that was begun anew may lag behind itself. */
+/* A watch may lag behind our own writes, and one that was started again may lag behind itself. */
 static bool is_newer(const struct cr_node_agent *agent, const struct cr_json *object)
 {
     return !agent->has_known || !cr_streq(agent->known.uid, cr_obj_uid(object)) ||
@@ -150,7 +150,7 @@ void cr_node_agent_learn(struct cr_node_agent *agent, const char *kubelet_proces
     bool synced = cr_informer_synced(agent->informer);
     if (synced)
         take_from_informer(agent);
-    /* The kubelet's version may be another after it began anew. */
+    /* The kubelet's version may be another after its restart. */
     bool asked = agent->node_uid && cr_streq(agent->asked_for, cr_or_empty(kubelet_process));
     if (!asked && cr_node_agent_may_ask(agent))
         ask_node(agent, kubelet_process);

@@ -233,8 +233,8 @@ static bool do_step(struct cr_node_agent *agent, const struct cr_node_survey *su
     return false;
 }
 
-/* Nobody else is to begin while something of ours is under way, also what an agent before us has begun; when that
- * cannot be had, it goes on all the same. */
+/* No other agent may begin a restart while one of ours is under way, also one that an agent before us has begun; when
+ * the Lease cannot be had, the restart goes on all the same. */
 static void renew_lease(struct cr_node_agent *agent)
 {
     struct cr_error err = {0};

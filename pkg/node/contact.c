@@ -20,8 +20,8 @@ bool cr_contact_failed(struct cr_contact *contact, bool hurry, int64_t now_ms)
     contact->backoff.first_ms = FIRST_MS;
     contact->backoff.max_ms = hurry ? CR_CONTACT_HURRY_MS : CR_CONTACT_MOST_MS;
     contact->again_ms = now_ms + cr_backoff_next(&contact->backoff);
-    bool lost = cr_contact_is_lost(contact, now_ms) && !contact->told_lost;
-    contact->told_lost |= lost;
+    bool lost = cr_contact_is_lost(contact, now_ms) && !contact->logged_lost;
+    contact->logged_lost |= lost;
     return first || lost;
 }
 
@@ -32,7 +32,7 @@ int64_t cr_contact_made(struct cr_contact *contact, int64_t now_ms)
     return away_ms;
 }
 
-int64_t cr_contact_rest_ms(const struct cr_contact *contact, int64_t now_ms)
+int64_t cr_contact_wait_ms(const struct cr_contact *contact, int64_t now_ms)
 {
     return contact->again_ms > now_ms ? contact->again_ms - now_ms : 0;
 }

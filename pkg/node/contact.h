@@ -19,7 +19,7 @@ struct cr_contact {
     struct cr_backoff backoff;
     int64_t since_ms; /* of the first failure in a row; 0: in contact */
     int64_t again_ms; /* not before */
-    bool told_lost;
+    bool logged_lost;
 };
 
 bool cr_contact_may_ask(const struct cr_contact *contact, int64_t now_ms);
@@ -29,6 +29,6 @@ bool cr_contact_failed(struct cr_contact *contact, bool hurry, int64_t now_ms);
 int64_t cr_contact_made(struct cr_contact *contact, int64_t now_ms);
 bool cr_contact_is_lost(const struct cr_contact *contact, int64_t now_ms);
 /* Until it may be asked again; 0: now. */
-int64_t cr_contact_rest_ms(const struct cr_contact *contact, int64_t now_ms);
+int64_t cr_contact_wait_ms(const struct cr_contact *contact, int64_t now_ms);
 
 #endif

@@ -112,7 +112,7 @@ static void watch_all(struct cr_file_watcher *watcher, bool other)
 {
     struct cr_error err = {0};
     if (other)
-        close_folders(watcher); /* else folders of before would stay watched */
+        close_folders(watcher); /* else the earlier folders would stay watched */
     bool watches = watch_folders(watcher, &err) && ((watcher->files && !other) || watch_files(watcher, &err));
     (void)watches; /* err says it */
     set_failure(watcher, &err);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of <sys/file.h>, in whose place the compiler would take our own sys/file.h. */
+/* Declared here, since the compiler would take our own sys/file.h in the place of <sys/file.h>. */
 extern int flock(int fd, int operation);
 
 static enum cr_error_kind kind_of(int error)

@@ -52,7 +52,7 @@ static bool read_cluster(const struct cr_kubeconfig_reader *in, const struct cr_
            read_item(in, cluster, "certificate-authority", true, &out->ca);
 }
 
-/* Of the token only that there is one. */
+/* Notes only that there is a token. */
 static bool read_token(const struct cr_kubeconfig_reader *in, const struct cr_json *user,
                        struct cr_kubeconfig_file *out)
 {

@@ -1,5 +1,6 @@
-/* What a kubeconfig says of certificates, for whoever asks what its reader takes up again: for each of CA, certificate
- * and key, the file that it names, or that it is embedded. Pure: the text goes in, no file that it names is opened.
+/* What a kubeconfig says of certificates: for each of CA, certificate and key, the file that it names, or that it is
+ * embedded. It serves to know what the kubeconfig's reader takes up again. Pure: the text goes in, no file that it
+ * names is opened.
  *
  * client-go (transport/transport.go loadTLSFiles) reads files again, and embedded material never; what is embedded
  * beside a file counts alone. Certificate and key are read again only when both are files. Context, cluster and user
@@ -26,10 +27,10 @@ struct cr_kubeconfig_item {
 };
 
 struct cr_kubeconfig_file {
-    char *context;                /* the one in force: current-context */
+    char *context;                /* the effective one: current-context */
     char *server;                 /* NULL: the cluster names none */
     char *server_name;            /* tls-server-name; NULL: none */
-    bool insecure;                /* verifies nobody, so no CA matters */
+    bool insecure;                /* verifies no server, so no CA matters */
     struct cr_kubeconfig_item ca; /* None: the system's CAs */
     struct cr_kubeconfig_item certificate;
     struct cr_kubeconfig_item key;

@@ -164,7 +164,7 @@ static bool read_addresses(struct reading *r)
 
 /* --- gates and what the catalogue asks for --- */
 
-/* "A=true,B=false"; of each flag, since they add up (component-base cli/flag MapStringBool). */
+/* "A=true,B=false"; each flag counts, since they add up (component-base cli/flag MapStringBool). */
 static bool add_gates(struct reading *r, const char *text, struct cr_json *gates)
 {
     for (const char *p = text + strspn(text, ", "); *p; p += strspn(p, ", ")) {

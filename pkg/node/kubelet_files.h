@@ -27,8 +27,8 @@ struct cr_kubelet_command {
 
 /* cmdline: as in /proc/<pid>/cmdline, each word ended by a NUL. folder: that the process runs in, absolute
  * (/proc/<pid>/cwd). Errors: Invalid when it is no kubelet's: it is empty, cut, of another program (k3s and MicroK8s
- * run a kubelet within themselves, whose flags nobody sees), or has words beside flags, which the kubelet refuses.
- * Thread-safe, as all here. */
+ * run a kubelet within themselves, with flags that no other process sees), or has words beside flags, which the kubelet
+ * refuses. Thread-safe, as all here. */
 bool cr_kubelet_command_read(const char *cmdline, size_t len, const char *folder, struct cr_kubelet_command *out,
                              struct cr_error *err) CR_MUST_USE;
 void cr_kubelet_command_dispose(struct cr_kubelet_command *command);
@@ -56,7 +56,7 @@ struct cr_kubelet_file {
 };
 
 struct cr_kubelet_files {
-    struct cr_kubelet_file client_ca; /* without one nobody comes in by a certificate */
+    struct cr_kubelet_file client_ca; /* without one no client is let in by a certificate */
     /* What it serves. Neither given, and it does not ask for one: cert_dir/kubelet.crt and .key, which it makes itself
      * when they are not there and reads like any other. It asks for one (rotates_server): none of these, but
      * server_pair. */
@@ -73,10 +73,10 @@ struct cr_kubelet_files {
     char *root;            /* --root-dir: pods and their volumes are below it: "/var/lib/kubelet" */
     char *address;         /* that it serves on: "0.0.0.0" */
     int port;              /* 10250; 0: it serves nothing */
-    char *healthz_address; /* of its page that anybody may ask: "127.0.0.1" */
+    char *healthz_address; /* of its endpoint that every client may ask: "127.0.0.1" */
     int healthz_port;      /* 10248; 0: there is none */
-    /* What is in force, wherever it was said, as flags of a container: what cr_program.container takes, so that the
-     * catalogue's conditions see what the configuration file says ("--rotate-certificates=false"). */
+    /* The effective settings, wherever they were given, as flags of a container: what cr_program.container takes, so
+     * that the catalogue's conditions see what the configuration file says ("--rotate-certificates=false"). */
     struct cr_json *settings;
 };
 

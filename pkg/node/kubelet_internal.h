@@ -1,4 +1,4 @@
-/* KubeletConfiguration as it is in force: a file, and parts that are merged over it (RFC 7386). Private to
+/* The effective KubeletConfiguration: a file, and parts that are merged over it (RFC 7386). Private to
  * pkg/node/kubelet_*.c. */
 #ifndef CR_NODE_KUBELET_INTERNAL_H
 #define CR_NODE_KUBELET_INTERNAL_H

@@ -50,7 +50,7 @@ static int64_t longer(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* A ctime that is not over tells nothing: somebody has set the clock. */
+/* A ctime in the future says nothing: the clock was set. */
 static int64_t past_ctime(const struct cr_node_judging *j)
 {
     int64_t ctime = j->content->ctime_ms;
@@ -62,7 +62,7 @@ static bool is_read(const struct cr_node_file *row)
     return row && row->kind != CR_NODE_FILE_UNREAD && row->prints.len > 0;
 }
 
-/* Of a file with more than a row can list only the beginning is compared: any touch counts. */
+/* Only the beginning of a file with more than a row can list is compared: any touch of such a file counts. */
 static bool is_same_content(const struct cr_node_judging *j)
 {
     const struct cr_node_file *row = j->memory->row;
@@ -70,7 +70,8 @@ static bool is_same_content(const struct cr_node_judging *j)
            !(row->more && j->content->ctime_ms > row->changed_ms);
 }
 
-/* It was put back to what it was between two looks, around the start of this process: who knows what that has read. */
+/* It was put back to what it was between two looks, around the start of this process: what the process has read is not
+ * known. */
 static bool was_touched_since_start(const struct cr_node_judging *j)
 {
     int64_t ctime = j->content->ctime_ms;
@@ -187,11 +188,11 @@ static void judge_own(struct cr_node_judging *j)
     else
         cr_node_loaded_say(j, CR_NODE_LOADED_YES, CR_NODE_EVIDENCE_INFERRED,
                            "%s asks for it itself, and writes what it has", j->parameter->component);
-    cr_node_loaded_outweigh(j);
+    cr_node_loaded_override(j);
 }
 
-/* Words why nothing can be told; NULL: something can. Static, or of the row. */
-static const char *untold(const struct cr_node_judging *j)
+/* Says in words why nothing is known; NULL: something is. Static, or of the row. */
+static const char *why_unknown(const struct cr_node_judging *j)
 {
     const struct cr_node_parameter *parameter = j->parameter;
     if (parameter->place != CR_NODE_PLACE_HOST && parameter->place != CR_NODE_PLACE_EMBEDDED)
@@ -219,7 +220,7 @@ void cr_node_loaded_judge(const struct cr_node_parameter *parameter, const struc
     bool remembers = row && j.memory->same_process && row->has_known;
     cr_node_loaded_has(&j, remembers ? &row->has : NULL);
     file->due_ms = 0;
-    const char *why = untold(&j);
+    const char *why = why_unknown(&j);
     if (why) {
         file->changed_ms = row ? row->changed_ms : 0;
         cr_node_loaded_say(&j, CR_NODE_LOADED_UNKNOWN, CR_NODE_EVIDENCE_NONE, "%s", why);
@@ -238,5 +239,5 @@ void cr_node_loaded_judge(const struct cr_node_parameter *parameter, const struc
     }
     j.changed_since_start = is_changed_since_start(&j);
     infer(&j);
-    cr_node_loaded_outweigh(&j);
+    cr_node_loaded_override(&j);
 }

@@ -1,7 +1,7 @@
 /* Whether a process has what its file has. Pure.
  *
  * What counts is the content, and which process was there when it was first seen; times only decide what was not
- * watched, since anybody may set a clock or touch a file. */
+ * watched, since any user may set a clock or touch a file. */
 #ifndef CR_NODE_LOADED_H
 #define CR_NODE_LOADED_H
 
@@ -21,7 +21,7 @@ struct cr_node_memory {
 enum { CR_NODE_LOADED_PATIENCE_MS = 60 * 1000 };
 
 /* Sets loaded, has, has_known, changed_ms, due_ms, evidence and why of file, which has the parameter and the material
- * already. program NULL: nobody stays that reads it (what a probe starts), each start reads it anew.
+ * already. program NULL: no process stays that reads it (what a probe starts); each start reads it again.
  * proof: what the component's ports have shown (NULL: not asked), asked after the file came to be as it is.
  *
  * Rules, the first that fits:
@@ -33,7 +33,7 @@ enum { CR_NODE_LOADED_PATIENCE_MS = 60 * 1000 };
  * - Changed since the process began: by itself (cr_node_parameter_reloads) it is Soon until changed + the longest delay
  *   (of Poll a twentieth more, as timers drift), then Yes; else it is No, unless the process is known to have just this
  *   content: a file that was changed and changed back.
- * - All of these are Inferred. A leaf that is served outweighs them, Verified either way: it is the file's: Yes. It is
+ * - All of these are Inferred. A leaf that is served overrides them, Verified either way: it is the file's: Yes. It is
  *   not: never Yes; No where the process has had time and a restart helps, which is so when the file was changed since
  *   it began and what is served is what was before; else Unknown, with a reason (another program listens there).
  * - A CA of the file that is not announced refutes in the same way; that all are announced proves nothing, since

@@ -26,6 +26,6 @@ void cr_node_loaded_has(struct cr_node_judging *j, const struct cr_strvec *what)
 int64_t cr_node_loaded_delay_ms(const struct cr_node_parameter *parameter);
 
 /* --- loaded_proof.c: what was seen in handshakes against what was inferred, which file has already --- */
-void cr_node_loaded_outweigh(struct cr_node_judging *j);
+void cr_node_loaded_override(struct cr_node_judging *j);
 
 #endif

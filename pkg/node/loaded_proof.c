@@ -14,8 +14,8 @@ static bool shows_leaf_of(const struct cr_node_proof_port *port, const struct cr
            cr_streq(port->port.parameter, j->parameter->parameter);
 }
 
-/* The port whose leaf tells of the file: of several one that does not have it. NULL: none. */
-static const struct cr_node_proof_port *telling_port(const struct cr_node_judging *j)
+/* The port that serves the leaf of the file: of several, one with another leaf. NULL: none. */
+static const struct cr_node_proof_port *leaf_port(const struct cr_node_judging *j)
 {
     const struct cr_node_proof_port *found = NULL;
     bool leaf = j->parameter->role == CR_ROLE_SERVER_LEAF && j->file->kind == CR_NODE_FILE_LEAF;
@@ -61,15 +61,15 @@ static bool lacks_a_name(const struct cr_node_proof_port *port, const struct cr_
 {
     const struct cr_probe_announced *announced = &port->probe.announced;
     const struct cr_strvec *names = &j->content->material.names;
-    bool told = port->port.tls && port->probe.outcome == CR_PROBE_SERVED && announced->asked && !announced->more &&
-                announced->len && cr_node_port_announces(&port->port, j->parameter->parameter);
-    for (size_t i = 0; told && i < names->len; i++)
+    bool complete = port->port.tls && port->probe.outcome == CR_PROBE_SERVED && announced->asked && !announced->more &&
+                    announced->len && cr_node_port_announces(&port->port, j->parameter->parameter);
+    for (size_t i = 0; complete && i < names->len; i++)
         if (count_announced(announced, names->items[i]) < count_of(names, names->items[i]))
             return true;
     return false;
 }
 
-/* NULL: nobody lacks one, or nobody tells. */
+/* NULL: no port lacks a name, or none announces names. */
 static const struct cr_node_proof_port *lacking_port(const struct cr_node_judging *j)
 {
     bool trust = j->parameter->role == CR_ROLE_CLIENT_CA && j->file->kind == CR_NODE_FILE_TRUST;
@@ -89,7 +89,7 @@ static const struct cr_strvec *remembered(const struct cr_node_judging *j)
     return other ? &row->has : NULL;
 }
 
-/* What is served is what was there before, or nothing is known of before. */
+/* What is served is what was there before, or what was there before is not known. */
 static bool was_before(const struct cr_node_judging *j, const char *leaf)
 {
     const struct cr_node_file *row = j->memory->row;
@@ -113,7 +113,7 @@ static bool is_since_start(const struct cr_node_judging *j)
     return j->changed_since_start || (j->program && j->file->changed_ms >= j->program->started_ms);
 }
 
-/* seen: in words what speaks against the file; of_before: it is what the process had before. */
+/* seen: in words what refutes the file; of_before: it is what the process had before. */
 static void refute(struct cr_node_judging *j, const char *seen, bool of_before)
 {
     struct cr_node_file *file = j->file;
@@ -176,7 +176,7 @@ static void wait_for_port(struct cr_node_judging *j)
     }
 }
 
-/* A handshake has spoken against it, and this time nobody was asked. */
+/* A handshake has refuted it, and this time no port was asked. */
 static bool stays_refuted(const struct cr_node_judging *j)
 {
     const struct cr_node_file *row = j->memory->row;
@@ -184,7 +184,7 @@ static bool stays_refuted(const struct cr_node_judging *j)
            row->loaded != CR_NODE_LOADED_YES;
 }
 
-static bool tells_of_announced(const struct cr_node_judging *j)
+static bool has_announcing_port(const struct cr_node_judging *j)
 {
     for (size_t i = 0; j->proof && i < j->proof->len; i++)
         if (j->proof->ports[i].probe.outcome == CR_PROBE_SERVED && j->proof->ports[i].port.tls &&
@@ -193,16 +193,16 @@ static bool tells_of_announced(const struct cr_node_judging *j)
     return false;
 }
 
-void cr_node_loaded_outweigh(struct cr_node_judging *j)
+void cr_node_loaded_override(struct cr_node_judging *j)
 {
-    const struct cr_node_proof_port *leaf = telling_port(j);
+    const struct cr_node_proof_port *leaf = leaf_port(j);
     const struct cr_node_proof_port *lacking = lacking_port(j);
     const struct cr_node_file *row = j->memory->row;
     if (leaf)
         judge_leaf(j, leaf);
     else if (lacking)
         judge_announced(j, lacking);
-    else if (stays_refuted(j) && !tells_of_announced(j)) {
+    else if (stays_refuted(j) && !has_announcing_port(j)) {
         cr_node_loaded_has(j, row->has_known ? &row->has : NULL);
         j->file->due_ms = row->due_ms;
         cr_node_loaded_say(j, row->loaded, CR_NODE_EVIDENCE_VERIFIED, "%s", cr_or_empty(row->why));

@@ -1,5 +1,5 @@
 /* One annotation of a static pod's manifest set in its text, with every other byte as it was: so comments, order,
- * quotes and line ends of who wrote it stay, and a `git diff` or kubeadm's own look at the file shows nothing else. The
+ * quotes and line ends of its author stay, and a `git diff` or kubeadm's own look at the file shows nothing else. The
  * kubelet makes a new pod of it, since it hashes the parsed pod; the same text again is the same pod
  * (docs/control-plane-measured.md). Pure.
  *

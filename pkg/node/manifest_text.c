@@ -28,7 +28,7 @@ static bool is_pod(const struct cr_json *pod, struct cr_error *err)
     return true;
 }
 
-/* JSON is read as both: of a key that comes twice Go takes the last, we take the first, and YAML none. */
+/* JSON is read as both: if a key comes twice, Go takes the last, we take the first, and YAML none. */
 static struct cr_json *read_as_json(const char *text, size_t len, struct cr_error *err)
 {
     CR_CLEANUP(cr_json) struct cr_json *json = cr_json_parse(text, len, err);

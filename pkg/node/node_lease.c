@@ -100,7 +100,7 @@ bool cr_node_lease_release(struct cr_node_lease *lease, struct cr_error *err)
         return true;
     const struct cr_lease_claim claim = cr_election_release(&lease->rules);
     bool gone = cr_lease_update(&place, lease->rules.seen.resource_version, &claim, &written, &problem);
-    /* Somebody has written it since, or taken it away: then it is looked at before anything is written. */
+    /* Another process has written or deleted it since: then it is looked at before anything is written. */
     bool moved = problem.kind == CR_ERR_CONFLICT || problem.kind == CR_ERR_NOT_FOUND;
     if (!gone && !moved)
         return cr_error_set(err, problem.kind, "%s", problem.text);

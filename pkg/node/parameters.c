@@ -166,7 +166,7 @@ static void add_container(struct cr_node_parameters *out, const struct cr_catalo
                                                  .source = source});
 }
 
-/* A probe of type exec starts a program in the container anew each time: etcdctl with --cacert, --cert and --key. */
+/* A probe of type exec starts a program in the container each time: etcdctl with --cacert, --cert and --key. */
 static void add_probe(struct cr_node_parameters *out, const struct cr_catalogue *catalogue,
                       const struct cr_static_pod *pod, const struct cr_static_container *container, const char *name,
                       const struct cr_node_source *source)
@@ -181,9 +181,9 @@ static void add_probe(struct cr_node_parameters *out, const struct cr_catalogue 
     probe.json = json;
     probe.argv = (struct cr_strvec){0};
     cr_static_command(&probe);
-    /* It reads all of it anew each time, so that nothing waits for what it may be given besides. */
+    /* It reads all of it again each time, so that nothing waits for what it may be given besides. */
     probe.argv_known = true;
-    /* Of a program that is not named, the container's image would be taken for it. */
+    /* Without a name of the program, the container's image would be taken for it. */
     if (cr_static_container_process(&probe) && cr_catalogue_by_name(catalogue, cr_static_container_process(&probe)))
         add_container(out, catalogue, pod, &probe, source);
     cr_strvec_dispose(&probe.argv);

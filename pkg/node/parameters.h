@@ -23,7 +23,7 @@ enum cr_node_place {
     CR_NODE_PLACE_HOST,      /* the file `host` of the node */
     CR_NODE_PLACE_EMBEDDED,  /* in the kubeconfig `host`, and read with it */
     CR_NODE_PLACE_ELSEWHERE, /* no file of the node: `why` */
-    CR_NODE_PLACE_UNKNOWN,   /* cannot be told: `why` */
+    CR_NODE_PLACE_UNKNOWN,   /* cannot be determined: `why` */
 };
 const char *cr_node_place_name(enum cr_node_place place); /* "Host", "Embedded", "Elsewhere", "Unknown" */
 
@@ -36,7 +36,7 @@ struct cr_node_parameter {
     char *via;       /* what names the file that says so: "--authentication-kubeconfig"; NULL: it is said itself */
     enum cr_role role;
     enum cr_node_place place;
-    char *path; /* as the program sees it; NULL: cannot be told */
+    char *path; /* as the program sees it; NULL: cannot be determined */
     char *host; /* as the node has it; NULL with Elsewhere and Unknown */
     char *why;  /* with Elsewhere and Unknown, in words */
     /* Mounted as a file by itself, or it may be: what is renamed over it on the node is never seen by the running
@@ -55,8 +55,8 @@ enum { CR_NODE_PARAMETERS_MAX = 2048 };
 struct cr_node_parameters {
     struct cr_node_parameter *items;
     size_t len;
-    /* What could not be told, in words, each beginning with the program: with any of these the list may miss a file, so
-     * nothing that needs all of them is safe. */
+    /* What could not be determined, in words, each beginning with the program: with any of these the list may miss a
+     * file, so nothing that needs all of them is safe. */
     struct cr_strvec troubles;
 };
 void cr_node_parameters_dispose(struct cr_node_parameters *parameters);
@@ -69,8 +69,8 @@ struct cr_node_source {
     void *ctx;
 };
 
-/* Adds what each container of the pod reads, and each of its probes that starts a program; of what the catalogue does
- * not know, nothing. The catalogue must outlive the list. */
+/* Adds what each container of the pod reads, and each of its probes that starts a program; nothing for programs that
+ * the catalogue does not know. The catalogue must outlive the list. */
 void cr_node_parameters_add_pod(struct cr_node_parameters *parameters, const struct cr_catalogue *catalogue,
                                 const struct cr_static_pod *pod, const struct cr_node_source *source);
 /* version: the kubelet's ("v1.36.3"); NULL: not known, and so the strictest. */

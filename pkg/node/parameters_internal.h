@@ -6,7 +6,7 @@
 #include "node/parameters.h"
 #include "rotation/settings.h"
 
-/* One program of the node whose files are asked for. All borrowed. */
+/* One program of the node, and what is needed to find its files. All borrowed. */
 struct cr_node_reader {
     struct cr_node_parameters *out;
     const struct cr_program *subject;
@@ -21,9 +21,9 @@ struct cr_node_reader {
 struct cr_node_claim {
     const char *parameter;
     const char *via;
-    const char *path;  /* NULL: cannot be told, for the reason in why */
+    const char *path;  /* NULL: cannot be determined, for the reason in why */
     const char *why;   /* static words */
-    const char *judge; /* the parameter whose capability counts; NULL: its own */
+    const char *judge; /* the parameter that the capability is taken from; NULL: its own */
     bool embedded;     /* path is the kubeconfig that has it */
     bool own;
 };

@@ -22,8 +22,8 @@ static bool read_link(const char *path, char out[PATH_MAX])
 enum network { OURS, ANOTHER, UNSEEN };
 
 /* Where the namespace itself may not be seen (without CAP_SYS_PTRACE; an AppArmor profile of containers takes that
- * right back towards the host's processes): each network has a /proc/<pid>/net of its own, whose files anybody may look
- * at and whose inodes no other has. */
+ * right back towards the host's processes): each network has a /proc/<pid>/net of its own; any process may look at its
+ * files, and no other network has their inodes. */
 static enum network network_by_files(const struct cr_node_layout *layout, const struct cr_proc *process)
 {
     struct stat own;

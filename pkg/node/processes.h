@@ -4,7 +4,7 @@
  * A static pod's container is found by its program's name among the processes of this agent's own network namespace,
  * since a control plane's pods are hostNetwork and the agent is: what other pods run by the same name (a control plane
  * within the cluster) is in theirs. Its pod's UID, which cgroups name, would be surer, but is a hash that only a
- * kubelet computes. So of a static pod that is not hostNetwork the process cannot be told, and is not guessed at. */
+ * kubelet computes. So the process of a static pod that is not hostNetwork is not known, and is not guessed at. */
 #ifndef CR_NODE_PROCESSES_H
 #define CR_NODE_PROCESSES_H
 

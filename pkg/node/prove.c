@@ -155,12 +155,12 @@ static bool is_failing(struct cr_node_proof *proof, const struct cr_node_proof_p
 
 void cr_node_proof_judge(const struct cr_node_program *program, const char *why, struct cr_node_proof *proof)
 {
-    size_t told = 0;
+    size_t healthy = 0;
     size_t closed = 0;
     for (size_t i = 0; i < proof->len; i++) {
         if (is_failing(proof, &proof->ports[i]))
             return;
-        told += is_well(proof->ports[i].status);
+        healthy += is_well(proof->ports[i].status);
         closed += is_closed_to_us(proof->ports[i].status);
     }
     if (!program->running)
@@ -168,7 +168,7 @@ void cr_node_proof_judge(const struct cr_node_program *program, const char *why,
             proof->len ? "its ports answer, though no process of it is seen" : "it does not run");
     else if (!proof->len)
         say(proof, CR_NODE_HEALTH_UNKNOWN, "%s", why ? why : "it has no port to be asked at");
-    else if (told)
+    else if (healthy)
         say(proof, CR_NODE_HEALTH_SERVING, "%s", "");
     else
         say(proof, CR_NODE_HEALTH_SERVING, "it answers handshakes; %s",

@@ -55,7 +55,8 @@ static struct cr_node_port *add_url(const char *url, struct cr_node_ports *out)
     return added;
 }
 
-/* leaf, ca: of those with TLS. pages: plain ones have a page that anybody may ask; behind TLS it wants a certificate.
+/* leaf, ca: of those with TLS. pages: plain ones have a health endpoint without credentials; behind TLS it wants a
+ * certificate.
  */
 static void add_urls(const struct given *given, const char *urls, const char *leaf, const char *ca, bool pages,
                      struct cr_node_ports *out)

@@ -7,7 +7,7 @@
 struct cr_node_ports {
     struct cr_node_port *items; /* [CR_NODE_PORTS_MAX], the caller's */
     size_t len;
-    const char *why; /* static; NULL: nothing speaks against those that are there */
+    const char *why; /* static; NULL: nothing is wrong with those that are there */
 };
 
 /* Adds a port, with the address to ask at for the one that it is bound to ("0.0.0.0", "[::]", "localhost"). NULL: that

@@ -1,10 +1,10 @@
-/* What is on the node at this moment: its static pods, its kubelet, whose files are whose, what is in them, and since
- * when the processes run. Reads only. The node's own paths may be seen below a folder (a container's mount of the
- * host's root): links are followed below that folder, as the host would.
+/* What is on the node at this moment: its static pods, its kubelet, which program reads which file, what is in the
+ * files, and since when the processes run. Reads only. The node's own paths may be seen below a folder (a container's
+ * mount of the host's root): links are followed below that folder, as the host would.
  *
  * A kubelet is known by its process alone, which has its command line: while it does not run it has no rows, and
- * without layout.manifests kubeadm's folder is looked at, with a trouble that says so. Whoever remembers rows keeps
- * them over such a moment. */
+ * without layout.manifests kubeadm's folder is looked at, with a trouble that says so. A caller that remembers rows
+ * keeps them over such a moment. */
 #ifndef CR_NODE_READING_H
 #define CR_NODE_READING_H
 
@@ -34,8 +34,8 @@ struct cr_node_layout {
 };
 
 /* A program that runs, or ought to: each container of a static pod that the catalogue knows and that stays (an init
- * container does not), and, last, the kubelet. What probes start (etcdctl) has rows and is no program: it begins anew
- * each time. Of several processes that may be it, the youngest is: the one before is on its way out. */
+ * container does not), and, last, the kubelet. What probes start (etcdctl) has rows and is no program: each run is a
+ * new process. If several processes may be the program, the youngest is: the one before is about to end. */
 struct cr_node_program {
     char *component; /* "kube-apiserver", "kubelet" */
     char *version;   /* NULL: not known */
@@ -45,7 +45,7 @@ struct cr_node_program {
     bool running;
     struct cr_proc process; /* with running */
     /* Wall clock; 0: does not run. Worked out of ticks since the machine started, so it differs by some ms from look to
-     * look, and by more when somebody has set the clock: identity is what tells one process from another. */
+     * look, and by more when the clock was set: identity distinguishes one process from another. */
     int64_t started_ms;
     char *identity; /* of the process, for ever: "<boot id>-<pid>-<ticks>"; NULL: does not run */
 };
@@ -84,9 +84,9 @@ void cr_node_look(const struct cr_node_layout *layout, const struct cr_catalogue
                   struct cr_node_look *out);
 
 /* The node's projected service account tokens (below the kubelet's folder, pods/<uid>/volumes/kubernetes.io~projected),
- * counted by the "kid" of their header. *items owned, by key, those without one last. Of a pod that has ended there are
- * none, since its volumes go with its containers; who sees the folder as a container's mount sees those of later pods
- * only with mountPropagation: HostToContainer. False: a folder cannot be read, so the count is not known. */
+ * counted by the "kid" of their header. *items owned, by key, those without one last. A pod that has ended has none,
+ * since its volumes go with its containers. A process that sees the folder as a container's mount sees the tokens of
+ * later pods only with mountPropagation: HostToContainer. False: a folder cannot be read, so the count is not known. */
 bool cr_node_tokens_count(const struct cr_node_layout *layout, const char *kubelet_folder,
                           struct cr_node_token_count **items, size_t *len, struct cr_error *err) CR_MUST_USE;
 

@@ -100,7 +100,7 @@ static const char *embedded_in(const struct cr_kubeconfig_file *config, const st
     return row->role == CR_ROLE_SERVER_CA ? config->ca.pem : config->certificate.pem;
 }
 
-/* Of a kubeconfig that embeds nothing, and of an embedded key, no more can be said than what it is. */
+/* No more can be said of a kubeconfig that embeds nothing, and of an embedded key, than what it is. */
 static void read_kubeconfig(struct contents *c, size_t i)
 {
     const struct cr_node_parameter *row = &c->look->parameters.items[i];
@@ -156,7 +156,7 @@ static void check_fit(const struct contents *c, size_t i)
     cr_strset(&contents[k].material.problem, "the key does not belong to the certificate");
 }
 
-/* --- CAs, and who is of which --- */
+/* --- CAs, and which certificate is of which --- */
 
 static void collect_cas(const struct contents *c)
 {

@@ -27,7 +27,7 @@ static bool serves(const struct cr_kubelet_command *command)
     return command->config || command->config_dir || cr_given_flags_text(&command->flags, "kubeconfig");
 }
 
-/* The youngest that serves, else the youngest whose words can be read. */
+/* The youngest that serves, else the youngest with a command line that can be read. */
 static bool choose(struct cr_node_sight *sight, const struct cr_procs *found, struct cr_kubelet_command *command,
                    struct cr_node_program *kubelet, struct cr_error *err)
 {

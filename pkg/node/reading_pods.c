@@ -1,4 +1,4 @@
-/* Static pods: the manifests that a kubelet would read, their programs, and whose process is whose. */
+/* Static pods: the manifests that a kubelet would read, their programs, and which process belongs to which program. */
 #include "node/reading_internal.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ enum { MANIFESTS_MAX = 1024 };
 
 /* --- the manifests --- */
 
-/* As cr_proc_find's names: the words may be the container's own, so that a second program of that name, which somebody
+/* As cr_proc_find's names: the words may be the container's own, so that a second program of that name, which a person
  * runs by hand, is not it. */
 static bool has_words(const struct cr_node_sight *sight, const struct cr_proc *process, const struct cr_strvec *argv)
 {
@@ -78,7 +78,7 @@ static void add_programs(struct cr_node_sight *sight, const struct cr_static_pod
     }
 }
 
-/* A copy that somebody left in the folder is a pod, too: which of the two the kubelet runs is chance. */
+/* A copy of a manifest that was left in the folder is a pod, too: which of the two the kubelet runs is chance. */
 static void warn_of_twin(struct cr_node_sight *sight, const struct cr_static_pod *pod, const char *manifest)
 {
     const struct cr_node_look *out = sight->out;

@@ -8,10 +8,10 @@
 #include "node/reading.h"
 #include "node/restart.h"
 
-/* proofs: as look->programs; NULL: nobody was asked. before: NULL: none; node, order, identity, act, agent and tokens
- * are taken over from it, and its rows are the memory of cr_node_loaded_judge: those of a kubelet that cannot be looked
- * at now (it does not run) are kept, as Unknown. What is as it was is said as it was: but for seen_ms a report of an
- * unchanged node equals the one before.
+/* proofs: as look->programs; NULL: no component was asked. before: NULL: none; node, order, identity, act, agent and
+ * tokens are taken over from it, and its rows are the memory of cr_node_loaded_judge: those of a kubelet that cannot be
+ * looked at now (it does not run) are kept, as Unknown. What is as it was is said as it was: but for seen_ms a report
+ * of an unchanged node equals the one before.
  *
  * Lists are whole, but for CAs and the prints of a row; what is written of them cr_node_report_encode_status bounds. A
  * kubeconfig that is followed has the rows of what is in it, and none itself. A key has what its certificate's row

@@ -7,7 +7,7 @@
 /* Arguments of cr_node_report_make. */
 struct cr_node_reporting {
     const struct cr_node_look *look;
-    const struct cr_node_proof *proofs;  /* NULL: nobody was asked */
+    const struct cr_node_proof *proofs;  /* NULL: no component was asked */
     const struct cr_node_report *before; /* never NULL */
     int64_t now_ms;
     struct cr_node_report *out; /* its components are those of look->programs, in their order */

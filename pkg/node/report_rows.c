@@ -58,7 +58,7 @@ static const struct cr_node_file *row_before(const struct cr_node_reporting *in,
     return NULL;
 }
 
-/* --- whose it is --- */
+/* --- which process it belongs to --- */
 
 static bool same_program(const struct cr_node_parameter *a, const struct cr_node_parameter *b)
 {
@@ -88,7 +88,7 @@ static bool is_followed(const struct cr_node_look *look, const struct cr_node_pa
 
 /* --- judging --- */
 
-/* Of a process that was not reported nothing is remembered. */
+/* Nothing is remembered of a process that was not reported. */
 static struct cr_node_memory memory_of(const struct cr_node_reporting *in, size_t program,
                                        const struct cr_node_file *row)
 {

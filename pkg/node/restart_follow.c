@@ -11,7 +11,7 @@ static bool is_another(const struct cr_node_program *program, const struct cr_no
 
 /* --- what is missing --- */
 
-/* Of the files that were there when the process began. */
+/* Only files that were there when the process began are held against it. */
 static bool is_held_against(const struct cr_node_program *program, const struct cr_node_file *row)
 {
     if (!cr_streq(row->component, program->component) || row->loaded == CR_NODE_LOADED_YES)

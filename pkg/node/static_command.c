@@ -85,7 +85,7 @@ static bool is_nothing(const char *word)
     return false;
 }
 
-/* What each takes before the program's name; of options "--flag=value" only, as all of them are seen to be given. */
+/* What each takes before the program's name; options only as "--flag=value", the form in which all of them are seen. */
 static const struct wrapper {
     const char *program;
     bool (*own)(const char *word);

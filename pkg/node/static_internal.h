@@ -4,10 +4,10 @@
 
 #include "node/static_pod.h"
 
-/* argv, argv_has_name and argv_known of a container whose json is set. */
+/* Sets argv, argv_has_name and argv_known of a container that has its json. */
 void cr_static_command(struct cr_static_container *container);
 
-/* The mounts of a container whose json is set. Errors: Invalid, when there are too many. */
+/* Sets the mounts of a container that has its json. Errors: Invalid, when there are too many. */
 bool cr_static_mounts(const struct cr_json *pod, struct cr_static_container *container,
                       struct cr_error *err) CR_MUST_USE;
 

@@ -10,8 +10,8 @@
 
 /* --- paths --- */
 
-/* Absolute, each slash once and none at the end, without "."; NULL for a relative path and one with "..", of which
- * nobody can tell where it leads without looking at the links before it. Owned. */
+/* Absolute, each slash once and none at the end, without "."; NULL for a relative path and one with "..", since where
+ * that leads is not known without looking at the links before it. Owned. */
 static char *clean(const char *path)
 {
     if (!path || path[0] != '/')
@@ -68,7 +68,7 @@ static char *expanded(const struct cr_json *container, const char *text)
     return cr_settings_argv(other, &words) && words.len == 1 ? cr_strdup(words.items[0]) : NULL;
 }
 
-/* The part of the volume that is mounted: "" all of it, NULL when it cannot be told. Owned. */
+/* The part of the volume that is mounted: "" all of it, NULL when it is not known. Owned. */
 static char *sub_path_of(const struct cr_json *container, const struct cr_json *mount)
 {
     const char *expression = cr_json_string_at(mount, "subPathExpr");
@@ -100,7 +100,7 @@ static struct cr_static_mount read_mount(const struct cr_json *pod, const struct
                                          const struct cr_json *mount)
 {
     const struct cr_json *volume = named(cr_json_at(pod, "spec", "volumes"), cr_json_string_at(mount, "name"));
-    /* makeMounts puts a slash before a path without one. One that cannot be told may hide anything: it is everywhere.
+    /* makeMounts puts a slash before a path without one. One that is not known may hide anything: it is everywhere.
      */
     cr_autofree char *path = below("", cr_or_empty(cr_json_string_at(mount, "mountPath")));
     struct cr_static_mount out = {.path = cr_strdup(path ? path : "/"), .kind = CR_STATIC_MOUNT_UNKNOWN};
@@ -139,7 +139,7 @@ static struct cr_static_file no_file(enum cr_static_place place, const char *why
     return (struct cr_static_file){.place = place, .why = why};
 }
 
-/* Owned; NULL: cannot be told. */
+/* Owned; NULL: not known. */
 static char *absolute(const struct cr_static_container *container, const char *path)
 {
     const char *working = cr_json_string_at(container->json, "workingDir");

@@ -22,7 +22,7 @@ enum cr_static_mount_kind {
     CR_STATIC_MOUNT_EITHER, /* of the host, a folder or a file: the manifest does not say (hostPath without a type,
                              * or a subPath) */
     CR_STATIC_MOUNT_ELSEWHERE, /* a volume that is no hostPath: projected, emptyDir, an image's */
-    CR_STATIC_MOUNT_UNKNOWN,   /* what it shows cannot be told: no such volume, a subPathExpr that stays open */
+    CR_STATIC_MOUNT_UNKNOWN,   /* what it shows is not known: no such volume, a subPathExpr that stays open */
 };
 
 struct cr_static_mount {
@@ -73,7 +73,7 @@ CR_DEFINE_CLEANUP(cr_static_pod, struct cr_static_pod, cr_static_pod_free)
 /* The value of an annotation of the manifest; NULL: none. Borrowed. */
 const char *cr_static_pod_annotation(const struct cr_static_pod *pod, const char *name);
 
-/* The base name of the program ("kube-apiserver"); NULL: the image's own, or it cannot be told. Borrowed. */
+/* The base name of the program ("kube-apiserver"); NULL: the image's own, or it is not known. Borrowed. */
 const char *cr_static_container_process(const struct cr_static_container *container);
 /* What the catalogue knows the container as: by its process (RKE2 has one image for all of Kubernetes), else by its
  * image. NULL: unknown. Borrowed from the catalogue. */
@@ -84,7 +84,7 @@ enum cr_static_place {
     CR_STATIC_PLACE_HOST,      /* path is the file's on the host */
     CR_STATIC_PLACE_IMAGE,     /* below no mount: the image's own file */
     CR_STATIC_PLACE_ELSEWHERE, /* in a volume that is no hostPath */
-    CR_STATIC_PLACE_UNKNOWN,   /* cannot be told; why says it in words */
+    CR_STATIC_PLACE_UNKNOWN,   /* cannot be determined; why says it in words */
 };
 
 struct cr_static_file {
@@ -101,7 +101,7 @@ CR_DEFINE_DISPOSE(cr_static_file, struct cr_static_file, cr_static_file_dispose)
 
 /* The file of the host that a path of the container means: the longest mount that holds it counts. A relative path is
  * below workingDir where the manifest has one. Links are not followed: a link in a mounted folder leads where it leads
- * *in the container*. A path with ".." cannot be told, since a link may stand before it. */
+ * *in the container*. A path with ".." cannot be determined, since a link may stand before it. */
 void cr_static_container_file(const struct cr_static_container *container, const char *path,
                               struct cr_static_file *out);
 

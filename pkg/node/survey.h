@@ -21,7 +21,7 @@ struct cr_node_survey_options {
     struct cr_node_layout layout;
     struct cr_node_allowed allowed;
     const struct cr_catalogue *catalogue; /* outlives the survey */
-    const char *agent;                    /* its version; NULL: none is told */
+    const char *agent;                    /* its version; NULL: none is given */
     struct cr_node_shown *shown;          /* kept from survey to survey; NULL: all is asked */
     bool count_tokens;                    /* false: they are not read, and said to be unknown */
 };
@@ -39,7 +39,7 @@ CR_DEFINE_DISPOSE(cr_node_survey, struct cr_node_survey, cr_node_survey_dispose)
 void cr_node_survey(const struct cr_node_survey_options *options, const struct cr_node_report *before, int64_t now_ms,
                     struct cr_node_survey *out);
 
-/* Of this component; NULL: the node has none. Borrowed. */
+/* The program of this component; NULL: the node has none. Borrowed. */
 const struct cr_node_program *cr_node_survey_program(const struct cr_node_survey *survey, const char *component);
 const struct cr_node_proof *cr_node_survey_proof(const struct cr_node_survey *survey, const char *component);
 /* The value of CR_NODE_RESTART_ANNOTATION in its manifest; NULL: none. Borrowed. */

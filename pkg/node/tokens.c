@@ -1,5 +1,5 @@
-/* Projected service account tokens of the node's pods, counted by the key that signed them: whether anybody needs an
- * old key still.
+/* Projected service account tokens of the node's pods, counted by the key that signed them: they show whether a pod
+ * still needs an old key.
  *
  * They are in tmpfs, in <kubelet's folder>/pods/<uid>/volumes/kubernetes.io~projected/<volume>/…data, and are there for
  * as long as the pod's containers may run: a kubelet takes the volumes of a pod away that has ended, so the folder of
@@ -7,8 +7,8 @@
  * mountPropagation: HostToContainer. A volume is replaced as a whole (..data is a link that is swapped), so a token
  * that goes while it is looked at is looked for again.
  *
- * Volumes are anybody's who may make pods: where one is too deep or too wide to be looked through, that counts as a
- * token of a key that nobody knows, so that none is overlooked and the count of the others stays known.
+ * Any user who may make pods decides what is in volumes: one that is too deep or too wide to be looked through counts
+ * as a token of an unknown key, so that none is overlooked and the count of the others stays known.
  *
  * Nothing of a token is kept but its key's id, which is public. */
 #include "node/reading.h"
@@ -29,7 +29,7 @@ enum {
     PODS_MAX = 8192,
     ENTRIES_MAX = 16384, /* of a pod's volumes: some ConfigMaps have thousands of keys, and 0.3 s are spent on it */
     DEPTH_MAX = 16,      /* of a volume: a token's path may have folders */
-    KEYS_MAX = 64,       /* that are told apart */
+    KEYS_MAX = 64,       /* that are distinguished */
     TRIES = 3,
 };
 

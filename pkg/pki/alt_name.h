@@ -18,7 +18,7 @@ bool cr_alt_name_add_address(struct stack_st_GENERAL_NAME *names, const char *na
 /* Absolute, with a scheme (RFC 3986, section 3.1) and a host behind "//", as verifiers look at nothing else; ASCII
  * without blanks. "spiffe://cluster.local/ns/default/sa/web". */
 bool cr_alt_name_add_uri(struct stack_st_GENERAL_NAME *names, const char *name, struct cr_error *err) CR_MUST_USE;
-/* local@domain, the local part a dot-atom (RFC 5321, section 4.1.2: quoted ones serve nobody), ASCII. */
+/* local@domain, the local part a dot-atom (RFC 5321, section 4.1.2: quoted ones have no use), ASCII. */
 bool cr_alt_name_add_email(struct stack_st_GENERAL_NAME *names, const char *name, struct cr_error *err) CR_MUST_USE;
 
 #endif

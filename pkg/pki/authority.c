@@ -12,7 +12,7 @@
 
 enum {
     CHAIN_MAX = 8,
-    KEY_MARK = 16, /* hexadecimal digits of the key's digest: enough to tell generations apart */
+    KEY_MARK = 16, /* hexadecimal digits of the key's digest: enough to distinguish generations */
 };
 
 void cr_authority_free(struct cr_authority *authority)

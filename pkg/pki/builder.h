@@ -37,7 +37,7 @@ struct x509_st *cr_builder_new(struct evp_pkey_st *key, const struct X509_name_s
 
 /* pathlen below 0: no limit. Critical, as RFC 5280, section 4.2.1.9, demands of a CA. */
 bool cr_builder_basic_constraints(struct x509_st *cert, bool ca, long pathlen, struct cr_error *err) CR_MUST_USE;
-/* Of a CA: keyCertSign and cRLSign. Of a leaf, digitalSignature, and keyEncipherment for RSA only, where TLS 1.2 may
+/* For a CA: keyCertSign and cRLSign. For a leaf: digitalSignature, and keyEncipherment for RSA only, where TLS 1.2 may
  * use it (RFC 8813, section 3, and RFC 9295, section 3, forbid it for the others). Critical (RFC 5280, 4.2.1.3). */
 bool cr_builder_key_usage(struct x509_st *cert, bool ca, struct cr_error *err) CR_MUST_USE;
 /* Any extension; value is what OpenSSL's i2d of that NID takes. Errors: Internal. */

@@ -359,7 +359,7 @@ static bool grow(struct work *w, struct cr_ordered *ordered, size_t *asked)
                         "with the new CAs behind the published ones it is not proved either: it stays as it is");
 }
 
-static bool cut_off_nobody(struct work *w, struct cr_ordered *ordered)
+static bool keep_all_leaves(struct work *w, struct cr_ordered *ordered)
 {
     bool asked_all = false;
     cr_autofree size_t *asked = cr_calloc(w->in->leaves_len + 1, sizeof *asked);
@@ -407,7 +407,7 @@ static bool make(struct work *w)
                                                 .retain_previous = w->in->retain_previous,
                                                 .now_ms = w->now_ms};
     cr_bundle_choose(&question, w->fates);
-    return cut_off_nobody(w, &ordered) && write_bundle(w, &ordered);
+    return keep_all_leaves(w, &ordered) && write_bundle(w, &ordered);
 }
 
 bool cr_bundle_make(const struct cr_bundle_input *in, int64_t now_ms, struct cr_bundle *out, struct cr_error *err)

@@ -57,7 +57,7 @@ struct cr_loaded_bundle *cr_bundle_load(struct x509_st *const *certs, size_t len
     return ok ? cr_steal(&bundle) : NULL;
 }
 
-/* What a client asks of a server's leaf; of a client's, what a server does. */
+/* The purpose that a client asks of a server's leaf, and a server of a client's. */
 static int purpose_of(X509 *leaf)
 {
     static const int purposes[] = {X509_PURPOSE_SSL_SERVER, X509_PURPOSE_SSL_CLIENT};

@@ -24,8 +24,8 @@ enum cr_bundle_client {
     CR_CLIENT_PARTIAL, /* whatever is trusted ends a chain: curl since 7.68 */
     CR_CLIENT_STRICT,  /* the same, and RFC 5280's rules for extensions: Python since 3.13 */
     CR_CLIENT_GO,      /* tries all ways; what is trusted stands only at the end of one */
-    CR_CLIENT_GNUTLS, /* takes the last that fits. Where two CAs cannot be told apart but by their keys, one order suits
-                       * OpenSSL and the other GnuTLS: then this one loses */
+    CR_CLIENT_GNUTLS,  /* takes the last that fits. Where only their keys distinguish two CAs, one order suits OpenSSL
+                          and the other GnuTLS: then this one loses */
     CR_CLIENTS,
     CR_CLIENTS_KEPT = CR_CLIENT_GNUTLS, /* those before it are kept whatever becomes of it */
 };
@@ -41,8 +41,8 @@ void cr_bundle_unload(struct cr_loaded_bundle *bundle);
 CR_DEFINE_CLEANUP(cr_loaded_bundle, struct cr_loaded_bundle, cr_bundle_unload)
 
 /* Fills verifies[CR_CLIENTS]: for which of them chain (the leaf, then what it is served with) verifies, for the use
- * that the leaf may be put to, at now_ms (wall clock) or as soon as the leaf is valid. What that may cost for a leaf of
- * anybody's is not limited here (bundle_cutoff.h). */
+ * that the leaf may be put to, at now_ms (wall clock) or as soon as the leaf is valid. What that may cost for a leaf
+ * that any user may write is not limited here (bundle_cutoff.h). */
 void cr_bundle_ask_clients(const struct cr_loaded_bundle *bundle, struct stack_st_X509 *chain, int64_t now_ms,
                            struct cr_signers *signers, bool *verifies);
 

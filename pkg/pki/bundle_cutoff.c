@@ -52,7 +52,7 @@ struct cr_cutoff {
     struct leaf *leaves;
     size_t leaves_len;
     struct cr_signers *signers;
-    struct cr_strmap *known; /* "leaf,cert,cert…": who verifies */
+    struct cr_strmap *known; /* "leaf,cert,cert…": which clients verify */
     size_t questions;
     size_t looks;
 };

@@ -18,8 +18,8 @@
 /* For one bundle, all clients, before and after. The question at which one is passed is finished. */
 enum {
     CR_CUTOFF_SIGNATURES_MAX = 8192, /* checked: seconds of the slowest curve */
-    CR_CUTOFF_QUESTIONS_MAX = 16384, /* a chain is built by each client: a second. One whose names are compared with
-                                      * name constraints counts once more for each 4 KiB × byte */
+    CR_CUTOFF_QUESTIONS_MAX = 16384, /* a chain is built by each client: a second. A chain with names that are compared
+                                        with name constraints counts once more for each 4 KiB × byte */
     CR_CUTOFF_LOOKS_MAX = 262144,    /* at a leaf, with what is known of it */
 };
 
@@ -58,7 +58,7 @@ bool cr_cutoff_concerns(const struct cr_cutoff *cutoff, size_t leaf, size_t cert
 
 /* So much was asked that nothing more is to be. */
 bool cr_cutoff_is_spent(const struct cr_cutoff *cutoff);
-/* Of a leaf that could not be added: so it is from now on. */
+/* Called when a leaf could not be added: the cutoff is spent from now on. */
 void cr_cutoff_spend(struct cr_cutoff *cutoff);
 
 #endif

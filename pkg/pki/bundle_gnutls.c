@@ -53,7 +53,7 @@ static bool is_valid(const struct view *v, const X509 *cert)
 
 /* --- the list --- */
 
-/* Of the rest of the list. */
+/* The issuer in the rest of the list. */
 static size_t issuer_in(X509 *const *list, size_t len, size_t of)
 {
     for (size_t i = 1; !is_issuer(list[of], list[of]) && i < len; i++)

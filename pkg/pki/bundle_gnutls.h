@@ -4,7 +4,7 @@
  * (lib/x509/verify-high.c, verify.c, common.c), with the default flags, without CRLs and PKCS #11. What decides:
  *
  * - Of what the server sends, a way up is put in order: each time the first that fits by name and key identifiers. It
- *   ends at the first whose issuer is trusted. What does not fit stays in the list, and then the leaf is refused.
+ *   ends at the first with a trusted issuer. What does not fit stays in the list, and then the leaf is refused.
  * - Only above the last of that list trusted certificates are looked up, by name. One of them with the name and key of
  *   one that was sent takes its place, and is the end of the chain: it need not be a root.
  * - Of several issuers that fit by name and key identifiers, the last that is valid now is taken, else the first. There

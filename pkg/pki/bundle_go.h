@@ -1,6 +1,6 @@
 /* Whether a leaf verifies with a whole trust bundle, as Go does it. Private to pkg/pki.
  *
- * Modelled after Certificate.Verify of crypto/x509 (Go 1.26, verify.go): of issuers each is tried that has the name,
+ * Modelled after Certificate.Verify of crypto/x509 (Go 1.26, verify.go): each issuer is tried that has the name,
  * whatever key identifiers say, roots first; whatever is trusted ends a way and stands nowhere else on it; one that has
  * the name and key of another on the way is no step further; and after 100 signatures the leaf is refused. */
 #ifndef CR_PKI_BUNDLE_GO_H

@@ -28,7 +28,7 @@ struct search {
     size_t *best; /* order and choice with which only clients beyond CR_CLIENTS_KEPT lose */
     bool *best_chosen;
     size_t best_lost; /* leaves; SIZE_MAX: there is none yet */
-    bool found;       /* nobody loses; and then that is the order */
+    bool found;       /* no client loses a leaf; and then that is the order */
 };
 
 void cr_ordered_dispose(struct cr_ordered *ordered)
@@ -48,7 +48,7 @@ static size_t list(struct work *w)
     return len;
 }
 
-/* The first that anybody loses; false: there is none, or the cutoff is spent. */
+/* The first leaf that a client loses; false: there is none, or the cutoff is spent. */
 static bool find_loss(struct work *w, size_t *leaf)
 {
     size_t len = list(w);
@@ -137,7 +137,7 @@ static bool is_of_name(const struct search *s, size_t at, size_t name)
     return s->w->chosen[s->members[at]] && cr_cutoff_name(s->w->cutoff, s->members[at]) == name;
 }
 
-/* The one before it is a later one of the first order, and no client can tell the two apart where they stand: then the
+/* The one before it is a later one of the first order, and no client can distinguish the two where they stand: then the
  * order with both in each other's place is tried as well, and that is enough. */
 static bool is_tried_otherwise(const struct search *s, size_t at, size_t one)
 {
@@ -270,7 +270,7 @@ static void add_member(struct search *s, size_t cert, bool *done)
     s->first[s->len++] = cert;
 }
 
-/* As they are published, which has served everybody, and what is new behind them. */
+/* As they are published, which has served all clients, and what is new behind them. */
 static void find_members(struct search *s)
 {
     cr_autofree bool *done = cr_calloc(s->w->q->len + 1, sizeof *done);

@@ -43,7 +43,7 @@ static bool has_begun(const struct cr_bundle_question *q, size_t ca)
     return q->cas[ca].not_before_ms <= q->now_ms;
 }
 
-/* One that has not begun helps nobody yet: it counts for a leaf that has no other. */
+/* One that has not begun helps no client yet: it counts for a leaf that has no other. */
 static bool counts(const struct cr_bundle_question *q, size_t leaf, size_t ca, const enum cr_bundle_fate *fates)
 {
     if (!is_root_of(q, leaf, ca, fates))

@@ -28,7 +28,7 @@ enum cr_bundle_fate {
 struct cr_bundle_question {
     const struct cr_bundle_ca *cas;
     size_t cas_len;
-    const bool *issued; /* issued[ca * cas_len + issuer]: of those that are no roots, by whom. NULL: nobody knows */
+    const bool *issued; /* issued[ca * cas_len + issuer]: which CA issued those that are no roots. NULL: not known */
     const bool *verifies;
     size_t leaves_len;
     size_t retain_previous;
@@ -36,7 +36,7 @@ struct cr_bundle_question {
 };
 
 /* Fills fates[cas_len]. Expired CAs and duplicates go (one expired CA in a bundle made a gateway refuse it all:
- * envoyproxy/gateway#7608). Of the rest all current ones stay, then of the previous those that a leaf in use needs,
+ * envoyproxy/gateway#7608). All current ones among the rest stay, then those of the previous that a leaf in use needs,
  * however many: one root for each leaf, the newest that has begun where there is a choice, and with it all
  * intermediates at hand on its way, which not every leaf is sent with. Places that are left up to retain_previous go to
  * the newest of the others. The order of the leaves is no matter. */

@@ -261,7 +261,7 @@ bool cr_ca_set_knows_issuer(const struct cr_ca_set *set, const struct cr_pem_inp
 struct at_hand {
     X509 **certs; /* borrowed */
     size_t len;
-    size_t *published; /* indexes: of each text those of its own, one after the other */
+    size_t *published; /* indexes: for each text its own, one after the other */
     size_t published_len;
 };
 
@@ -338,7 +338,7 @@ static void asked_cleanup(struct asked *asked)
     free(asked->texts);
 }
 
-/* A text that cannot be read has nobody who could verify with it. */
+/* No client can verify with a text that cannot be read. */
 static void add_published(const struct cr_ca_arrangement *arrangement, int64_t now_ms, struct at_hand *at_hand,
                           struct asked *asked)
 {

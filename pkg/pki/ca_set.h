@@ -26,8 +26,9 @@ CR_DEFINE_CLEANUP(cr_ca_set, struct cr_ca_set, cr_ca_set_free)
  * added. */
 bool cr_ca_set_add(struct cr_ca_set *set, const struct cr_pem_input *in, const struct cr_strvec *only,
                    struct cr_error *err) CR_MUST_USE;
-/* Adds what is to be trusted for a CA whose certificate, with those above it, is chain: the root at the top of it, else
- * a root of trust (may be absent) that it verifies against, else the topmost that is there. Its fingerprint into out.
+/* Adds what is to be trusted for a CA. chain: its certificate, with those above it. What is added is the root at the
+ * top of it, else a root of trust (may be absent) that it verifies against, else the topmost that is there. Its
+ * fingerprint into out.
  */
 bool cr_ca_set_add_anchor(struct cr_ca_set *set, const struct cr_pem_input *chain, const struct cr_pem_input *trust,
                           char out[CR_SHA256_HEX], struct cr_error *err) CR_MUST_USE;
@@ -65,13 +66,13 @@ bool cr_ca_set_knows_issuer(const struct cr_ca_set *set, const struct cr_pem_inp
 /* What is to be published in the place of a bundle. */
 struct cr_ca_arrangement {
     const bool *must;        /* [len] */
-    const bool *spare;       /* [len], only what keeps somebody's leaf; what is not valid any more must not be in it */
-    const size_t *preferred; /* the whole set, as it should stand where nobody minds */
+    const bool *spare;       /* [len], only what keeps a client's leaf; what is not valid any more must not be in it */
+    const size_t *preferred; /* the whole set, as it should stand where no client minds */
     const struct cr_pem_input *published; /* what clients have now, also beyond the set: one of these */
     size_t published_len;
     const struct cr_bundle_leaf *leaves; /* in use; those of which no chain is known are passed over */
     size_t leaves_len;
-    bool as_it_is; /* nothing is searched for: as it is preferred, it keeps everybody or is CR_BUNDLE_WOULD_CUT_OFF */
+    bool as_it_is; /* nothing is searched for: the preferred order keeps every client, or CR_BUNDLE_WOULD_CUT_OFF */
 };
 /* What was found of it, for messages and for what is to be done. */
 struct cr_bundle_finding {
@@ -80,9 +81,9 @@ struct cr_bundle_finding {
     const char *client; /* who would not verify it any more: "OpenSSL"; static. NULL: none */
     bool beyond_asking; /* of CR_BUNDLE_TOO_COSTLY: even one leaf takes too much, so nothing can be asked */
 };
-/* An order in which nobody who verifies one of the leaves with what is published loses it, as cr_bundle_make finds it:
- * indexes into order, which has room for the length. A leaf and CR_BUNDLE_PROVED: no order helps its GnuTLS clients,
- * and all others keep it. Of CR_BUNDLE_WOULD_CUT_OFF there is none: *order_len is 0. Errors: Internal. */
+/* An order in which no client that verifies one of the leaves with what is published loses it, as cr_bundle_make finds
+ * it: indexes into order, which has room for the length. A leaf and CR_BUNDLE_PROVED: no order helps its GnuTLS
+ * clients, and all others keep it. With CR_BUNDLE_WOULD_CUT_OFF there is none: *order_len is 0. Errors: Internal. */
 bool cr_ca_set_arrange(const struct cr_ca_set *set, const struct cr_ca_arrangement *arrangement, int64_t now_ms,
                        size_t *order, size_t *order_len, struct cr_bundle_finding *finding,
                        struct cr_error *err) CR_MUST_USE;

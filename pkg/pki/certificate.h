@@ -37,8 +37,8 @@ struct evp_pkey_st *cr_certificate_key(struct cr_certificate *cert);
 /* Its algorithm, as cr_key_algorithm_name. */
 void cr_certificate_key_algorithm(const struct cr_certificate *cert, char *out, size_t size);
 
-/* Has a private key stand for the public one, if they belong together and that can be told without decoding the latter.
- * The certificate holds it, too, then. */
+/* Uses a private key in the place of the public one, if they belong together and that can be determined without
+ * decoding the latter. The certificate holds a reference to it, too, then. */
 void cr_certificate_offer_key(struct cr_certificate *cert, struct evp_pkey_st *key);
 
 /* Borrowed. */

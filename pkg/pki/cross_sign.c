@@ -34,7 +34,7 @@ static bool check_pair(X509 *old, X509 *fresh, struct cr_error *err)
     return true;
 }
 
-/* Made anew, or copied; what is critical must be one of them. */
+/* Made again, or copied; what is critical must be one of them. */
 static const int limits[] = {NID_ext_key_usage, NID_name_constraints};
 
 static bool is_understood(int nid)

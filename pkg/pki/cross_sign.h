@@ -1,5 +1,5 @@
-/* A new CA, signed by the old one: who trusts only the old CA then takes leaves of the new one, as long as they come
- * with this certificate as an intermediate. Thread-safe. */
+/* A new CA, signed by the old one: a client that trusts only the old CA then takes leaves of the new one, as long as
+ * they come with this certificate as an intermediate. Thread-safe. */
 #ifndef CR_PKI_CROSS_SIGN_H
 #define CR_PKI_CROSS_SIGN_H
 

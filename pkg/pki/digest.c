@@ -32,7 +32,8 @@ void cr_digest_hex(const unsigned char *digest, char out[CR_SHA256_HEX])
     out[64] = '\0';
 }
 
-/* Fetched once: by EVP_sha256() OpenSSL 3 looks for who implements it at each use. Kept to the end of the process. */
+/* Fetched once: with EVP_sha256(), OpenSSL 3 looks for an implementation at each use. Kept to the end of the
+ * process. */
 static const EVP_MD *fetched;
 
 static void fetch_sha256(void)

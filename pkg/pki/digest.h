@@ -8,7 +8,7 @@
 
 enum { CR_SHA256_HEX = 64 + 1 };
 
-/* Of a SHA-256 that is there already: 32 bytes. */
+/* The hex form of a SHA-256 that is there already: 32 bytes. */
 void cr_digest_hex(const unsigned char *digest, char out[CR_SHA256_HEX]);
 
 /* SHA-256 of data as 64 hex digits and a NUL. Ends the program when the crypto library fails (no provider). */

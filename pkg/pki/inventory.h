@@ -23,7 +23,7 @@ struct cr_inventory_item {
      * of a certificate and of its key, and what the "kid" of a service account's token has (k8s.io/kubernetes
      * pkg/serviceaccount/jwt.go keyIDFromPublicKey). */
     char key[CR_SHA256_HEX];
-    /* Of a certificate, else "" and 0. */
+    /* Set for a certificate, else "" and 0. */
     char fingerprint[CR_SHA256_HEX]; /* SHA-256 of its DER */
     char subject[CR_SHA256_HEX];     /* SHA-256 of its subject's DER: what a server announces that trusts it */
     int64_t not_after_ms;            /* wall clock */

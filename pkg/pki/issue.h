@@ -27,16 +27,16 @@ struct cr_issued {
         *pem; /* owned. The certificate, then what a peer needs to get from it to a root; the root itself is left out */
     int64_t not_before_ms; /* wall clock */
     int64_t not_after_ms;
-    bool clamped; /* it ends with the CA that issued it, and so earlier than was asked for: to be told */
+    bool clamped; /* it ends with the CA that issued it, and so earlier than was asked for: to be reported */
 };
 
 void cr_issued_dispose(struct cr_issued *issued);
 CR_DEFINE_DISPOSE(cr_issued, struct cr_issued, cr_issued_dispose)
 
-/* A leaf for the key, with a new serial each time: who must not issue twice remembers the first. It never outlives its
- * CA or one above it. Before it is handed out it is verified against its own chain for each usage. Errors: Invalid, a
- * name, no usage, a CA that has expired by now_ms (wall clock) or that forbids the names or usages. out need not be
- * initialised. */
+/* A leaf for the key, with a new serial each time: a caller that must not issue twice remembers the first. It never
+ * outlives its CA or one above it. Before it is handed out it is verified against its own chain for each usage. Errors:
+ * Invalid, a name, no usage, a CA that has expired by now_ms (wall clock) or that forbids the names or usages. out need
+ * not be initialised. */
 bool cr_issue_leaf(const struct cr_authority *authority, const struct cr_leaf_spec *spec,
                    const struct cr_private_key *key, int64_t now_ms, struct cr_issued *out,
                    struct cr_error *err) CR_MUST_USE;

@@ -26,12 +26,13 @@ struct evp_pkey_st *cr_key_read_public_block(const struct cr_pem_block *block, s
 /* Whether OpenSSL may decode a public key of this algorithm. A point on a curve of which the parameters are written out
  * may cost it seconds: the prime is then its author's choice (RFC 5480, section 2.1.1, forbids them). */
 bool cr_key_is_decodable(const struct X509_algor_st *algorithm);
-/* The public key of a SubjectPublicKeyInfo's DER, whose algorithm the caller knows. Owned by the caller; NULL when
+/* The public key of a SubjectPublicKeyInfo's DER; the caller knows its algorithm. Owned by the caller; NULL when
  * OpenSSL cannot read it, or may not. */
 struct evp_pkey_st *cr_key_decode_public(const struct X509_algor_st *algorithm, const void *der, size_t len);
 
-/* Whether these bits are the public half of the private key, told without decoding them, which takes OpenSSL as long as
- * all else that is read of a Secret. False also when it cannot be told: of any key but one on a curve with a name. */
+/* Whether these bits are the public half of the private key. It is determined without decoding them, which takes
+ * OpenSSL as long as all else that is read of a Secret. False also when it cannot be determined: for any key but one on
+ * a curve with a name. */
 bool cr_key_has_public(const struct evp_pkey_st *key, const struct X509_algor_st *algorithm, const void *bits,
                        size_t len);
 

@@ -82,7 +82,7 @@ static bool check_secrets(const struct cr_keystore_secrets *secrets, struct cr_e
     return true;
 }
 
-/* HMAC over pieces that each tell their length, so that no two inputs are the same bytes. */
+/* HMAC over pieces that each state their length, so that no two inputs are the same bytes. */
 static bool add_piece(EVP_MAC_CTX *mac, const void *data, size_t len)
 {
     unsigned char size[8];

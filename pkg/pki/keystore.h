@@ -24,7 +24,7 @@ enum {
 
 /* Borrowed. */
 struct cr_keystore_secrets {
-    /* Printable ASCII, not empty: of others programs differ in how they are encoded, and Java takes none. */
+    /* Printable ASCII, not empty: programs differ in how they encode other passwords, and Java takes none. */
     const char *password;
     /* At least 16 random bytes of the caller's, which stay the same for as long as files shall. */
     const void *seed;

@@ -108,7 +108,8 @@ bool cr_leaf_names_cover(const struct cr_strvec *names, const char *name)
         return cr_strvec_has(names, address);
     if (!*name || *name == '.') /* which OpenSSL takes for "anything below" */
         return false;
-    /* Of many names only the same one and a wildcard above it are worth the question, each once in whatever case. */
+    /* Only the same name and a wildcard above it are worth the question among many names, each once in whatever
+     * case. */
     const char *same = NULL;
     const char *wildcard = NULL;
     for (size_t i = 0; i < names->len; i++) {

@@ -9,8 +9,8 @@
 
 struct stack_st_GENERAL_NAME; /* OpenSSL's GENERAL_NAMES */
 
-/* Names that are read of one leaf: each is compared with each name in use. As docs/limits.md says. Longer ones than a
- * name can be (RFC 1035, section 2.3.4) are nobody's. */
+/* Names that are read of one leaf: each is compared with each name in use. As docs/limits.md says. No host has a longer
+ * name than a name can be (RFC 1035, section 2.3.4). */
 enum { CR_LEAF_NAMES_MAX = 1000, CR_LEAF_NAME_MAX = 253 };
 
 /* Adds the DNS names and IP addresses of a subjectAltName (NULL: none). What is not printable ASCII is

@@ -255,7 +255,7 @@ static bool refuse_unknown_key(struct work *w)
                   name_of(w, CERTIFICATE), algorithm, OPENSSL_VERSION_STR);
 }
 
-/* The public halves are the same; whoever serves it needs the private one. */
+/* The public halves are the same; a server needs the private one. */
 static bool check_use(struct work *w, EVP_PKEY *key)
 {
     return cr_key_signs_for(key, cr_certificate_key(leaf_of(w))) ||
@@ -277,7 +277,7 @@ static bool read_leaf(struct work *w)
         return refuse(w, CR_MATERIAL_TOO_COSTLY, "the certificate in %s has %zu bytes, more than the %d that are read",
                       name_of(w, CERTIFICATE), cr_certificate_size(leaf_of(w)), CR_PATHS_CERTIFICATE_BYTES_MAX);
     enum cr_material_problem problem;
-    struct cr_error unread = {0}; /* told after what is wrong with the certificate */
+    struct cr_error unread = {0}; /* reported after what is wrong with the certificate */
     __attribute__((cleanup(key_cleanup))) EVP_PKEY *key = cr_key_read(&w->in->private_key, &problem, &unread);
     if (key)
         cr_certificate_offer_key(leaf_of(w), key);
@@ -357,14 +357,14 @@ static bool describe_anchors(struct work *w, struct cr_paths *paths)
     char identity[CR_SHA256_HEX];
     for (size_t i = 0; w->trust && i < w->trust->len; i++) {
         bool verifies = false;
-        size_t issuer = CR_PATHS_NOBODY;
+        size_t issuer = CR_PATHS_NONE;
         if (!cr_paths_verify(paths, sent_above(w) + i, CR_PATHS_NOW, w->now_ms, &verifies, &issuer, w->err))
             return false;
         if (!verifies)
             continue;
         cr_certificate_identity(w->trust->items[i], identity);
         cr_strvec_add_unique(&w->out->anchors, identity);
-        if (issuer != CR_PATHS_NOBODY)
+        if (issuer != CR_PATHS_NONE)
             cr_certificate_identity(above_leaf(w, issuer), w->out->issuer);
     }
     return true;
@@ -377,7 +377,7 @@ static bool describe_issuer(struct work *w, struct cr_paths *paths)
         return true;
     if (!cr_paths_find_signer(paths, &signer, w->err))
         return false;
-    if (signer == CR_PATHS_NOBODY)
+    if (signer == CR_PATHS_NONE)
         cr_certificate_issuer_digest(leaf_of(w), w->out->issuer);
     else
         cr_certificate_identity(signer == CR_PATHS_ITSELF ? leaf_of(w) : above_leaf(w, signer), w->out->issuer);
@@ -414,7 +414,7 @@ bool cr_material_parse(const struct cr_material_input *in, int64_t now_ms, struc
     __attribute__((cleanup(work_cleanup))) struct work w = {.in = in, .now_ms = now_ms, .out = &made, .err = &own};
     ERR_set_mark();
     bool ok = read_material(&w);
-    ERR_pop_to_mark(); /* what OpenSSL said on the way is nobody's business */
+    ERR_pop_to_mark(); /* what OpenSSL said on the way is of no use */
     if (!ok) {
         const struct cr_material times = {.not_before_ms = made.not_before_ms, .not_after_ms = made.not_after_ms};
         cr_material_dispose(&made);

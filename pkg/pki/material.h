@@ -15,7 +15,7 @@
 /* A serial number has at most 20 octets (RFC 5280, section 4.1.2.2). A longer one is "". */
 enum { CR_SERIAL_HEX = 40 + 1 };
 
-/* So many digits of a subject's digest are remembered in status: enough to tell the names of one bundle apart. */
+/* So many digits of a subject's digest are remembered in status: enough to distinguish the names of one bundle. */
 enum { CR_SUBJECT_REMEMBERED = 16 };
 
 /* A CA certificate of a trust bundle. */
@@ -34,7 +34,7 @@ struct cr_ca {
  */
 enum { CR_OPAQUE_KEY_ID = 8, CR_OPAQUE_TEXT = CR_OPAQUE_KEY_ID + 1 + CR_SHA256_HEX };
 #define CR_OPAQUE_UNREAD "unread"
-/* Entries that are told apart. */
+/* The most entries that are distinguished. */
 enum { CR_OPAQUE_KEYS_MAX = 64 };
 
 /* One state of the material of one Secret. Absent parts are empty strings or empty lists. */
@@ -66,7 +66,7 @@ struct cr_material {
     char opaque[CR_OPAQUE_TEXT];  /* "<key id>:<keyed digest>" over what is neither; "" when there is none;
                                    * CR_OPAQUE_UNREAD when there is some and no key to digest it with */
     struct cr_strvec opaque_keys; /* "name=<16 hex of a keyed digest>" per entry, by name; "name=" when unread. Empty
-                                   * beside a digest: which entry is which cannot be told (too many of them) */
+                                     beside a digest: which entry is which is not known (too many of them) */
 };
 
 /* Whether it is "", CR_OPAQUE_UNREAD or a digest with its key's id. */

@@ -15,7 +15,7 @@ CR_DEFINE_CLEANUP(cr_x509_name, X509_NAME, X509_NAME_free)
 CR_DEFINE_CLEANUP(cr_pkey, EVP_PKEY, EVP_PKEY_free)
 CR_DEFINE_CLEANUP(cr_bio, BIO, BIO_free_all)
 
-/* What OpenSSL puts on this thread's error queue in the scope is nobody else's business. */
+/* What OpenSSL puts on this thread's error queue in the scope is removed at its end. */
 #define CR_OPENSSL_SCOPE __attribute__((cleanup(cr_openssl_forget), unused)) int openssl_mark_ = ERR_set_mark()
 
 static inline void cr_openssl_forget(int *mark)

@@ -154,7 +154,7 @@ static size_t name_bytes(X509 *cert)
     return extension_bytes(cert, NID_subject_alt_name) + (subject > 0 ? (size_t)subject : 0);
 }
 
-/* Each CA's constraints are compared with the names of everybody below it, byte by byte. */
+/* Each CA's constraints are compared with the names of all certificates below it, byte by byte. */
 static void count_name_steps(struct cr_paths *paths)
 {
     size_t constraints = 0;
@@ -166,7 +166,7 @@ static void count_name_steps(struct cr_paths *paths)
     paths->name_steps_each = names * constraints; /* each at most 64 times 64 KiB */
 }
 
-/* One whose key OpenSSL does not know verifies nothing. */
+/* One with a key that OpenSSL does not know verifies nothing. */
 static bool open_one(struct cr_paths *paths, struct candidate *one, const struct cr_paths_above *above,
                      struct cr_error *err)
 {
@@ -246,7 +246,7 @@ static bool may_compare_names(struct cr_paths *paths, struct cr_error *err)
                         CR_PATHS_NAME_STEPS_MAX);
 }
 
-/* Lets a certificate of an issuer whose clock is ahead of ours through. The time to check at comes from the
+/* Lets a certificate through if the clock of its issuer is ahead of ours. The time to check at comes from the
  * parameters, so that no state is shared. */
 static int tolerate_skew(int ok, X509_STORE_CTX *ctx)
 {
@@ -373,14 +373,14 @@ static bool is_valid(const struct search *s, size_t node)
     return cr_x509_not_before_ms(cert) <= at_ms + CR_CLOCK_SKEW_MS && cr_x509_not_after_ms(cert) >= at_ms;
 }
 
-/* OpenSSL goes by names and key identifiers, Go by the signature. */
+/* OpenSSL decides by names and key identifiers, Go by the signature. */
 static bool is_root(struct search *s, size_t node, bool *root)
 {
     *root = cr_x509_is_root(node_x509(s->paths, node));
     return !*root || !s->paths->as_go || is_linked(s->paths, node, node, root, s->err);
 }
 
-/* A root ends each chain, whoever else may have signed it. */
+/* A root ends each chain, even if another CA has signed it as well. */
 static bool may_go_on_from(struct search *s, size_t node, bool *may)
 {
     bool root = false;
@@ -539,8 +539,8 @@ static bool is_self_signed(struct cr_paths *paths)
 
 bool cr_paths_find_signer(struct cr_paths *paths, size_t *signer, struct cr_error *err)
 {
-    *signer = is_self_signed(paths) ? CR_PATHS_ITSELF : CR_PATHS_NOBODY;
-    for (size_t i = 0; *signer == CR_PATHS_NOBODY && i < paths->len; i++) {
+    *signer = is_self_signed(paths) ? CR_PATHS_ITSELF : CR_PATHS_NONE;
+    for (size_t i = 0; *signer == CR_PATHS_NONE && i < paths->len; i++) {
         const struct candidate *one = &paths->items[i];
         if (one->x509 && !may_check(paths, err))
             return false;

@@ -1,7 +1,7 @@
 /* Which of several certificates a leaf verifies against, at a bounded cost. Private to pkg/pki.
  *
  * A verification checks a signature for each certificate of the chain that it builds, and one chain is built for each
- * anchor: of a thousand certificates whose names fit together that would be a hundred thousand checks. So what can
+ * anchor: for a thousand certificates with names that fit together that would be a hundred thousand checks. So what can
  * stand above a leaf is first found by names, which costs nothing, then limited. What passes a limit is an error that
  * names it, never an answer from half of the work. */
 #ifndef CR_PKI_PATHS_H
@@ -76,10 +76,10 @@ enum { CR_CLOCK_SKEW_MS = 5 * 60 * 1000 };
 bool cr_paths_verify(struct cr_paths *paths, size_t anchor, enum cr_paths_time when, int64_t at_ms, bool *verifies,
                      size_t *issuer, struct cr_error *err) CR_MUST_USE;
 
-/* The first of above whose key made the leaf's signature, or one of these. Says nothing of times. False: a limit is
- * passed. */
+/* The first of above with the key that made the leaf's signature, or one of these. Says nothing of times. False: a
+ * limit is passed. */
 #define CR_PATHS_ITSELF (SIZE_MAX - 1) /* it is self-signed */
-#define CR_PATHS_NOBODY SIZE_MAX
+#define CR_PATHS_NONE   SIZE_MAX
 bool cr_paths_find_signer(struct cr_paths *paths, size_t *signer, struct cr_error *err) CR_MUST_USE;
 
 /* Bytes of names × bytes of name constraints that one verification may compare. */

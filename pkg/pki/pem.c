@@ -105,7 +105,7 @@ static bool find_begin(struct cr_pem_reader *r, struct cr_pem_block *b, struct c
 }
 
 /* OpenSSL takes an empty line for the end of headers, and what stood before it for headers (PEM_read_bio_ex): a server
- * loads only a block whose one empty line is the first or ends its headers. */
+ * loads only a block with one empty line, which is the first or ends its headers. */
 static bool refuse_empty_line(const struct cr_pem_reader *r, const struct cr_pem_block *b, struct cr_error *err)
 {
     return cr_error_set(

@@ -34,7 +34,7 @@ static void make_key(void)
         abort();
 }
 
-/* Of this thread. */
+/* The bundles that this thread keeps. */
 static struct kept *kept_bundles(void)
 {
     pthread_once(&kept_once, make_key);

@@ -75,7 +75,7 @@ struct cr_trigger_spec {
     } http;
     struct {
         char *address;                 /* an absolute path (Unix), or "127.0.0.1:6379", "[::1]:6379": loopback only */
-        bool each_anew;                /* one connection per exchange, as HAProxy's runtime API has it */
+        bool reconnect_each;           /* one connection per exchange, as HAProxy's runtime API has it */
         struct cr_exchange *exchanges; /* owned */
         size_t exchanges_len;
     } socket;

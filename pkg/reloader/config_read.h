@@ -16,8 +16,8 @@ bool cr_config_path(const struct cr_node *node, const char *key, char **slot, st
 /* Which parts a material has, as enum cr_output_part. */
 unsigned cr_config_parts(const struct cr_reloader_material *material);
 
-/* Of node, an element of outputs or triggers, for material, which has its paths already. out is zeroed; it is disposed
- * of by the caller, also on failure. */
+/* Reads node, an element of outputs or triggers, for material, which has its paths already. out is zeroed; the caller
+ * disposes of it, also on failure. */
 bool cr_config_output(const struct cr_node *node, const struct cr_reloader_material *material,
                       struct cr_output_spec *out, struct cr_error *err) CR_MUST_USE;
 bool cr_config_trigger(const struct cr_node *node, const struct cr_reloader_material *material,

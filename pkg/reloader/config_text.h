@@ -19,7 +19,7 @@ bool cr_config_text_has_key(const char *text);
 bool cr_config_is_header(const char *text);
 /* http or https with a host, of printable ASCII; no user, which would be logged. */
 bool cr_config_is_url(const char *text);
-/* Nobody else can read what is sent there: https, or an IP literal of loopback or localhost. */
+/* No other host can read what is sent there: https, or an IP literal of loopback or localhost. */
 bool cr_config_url_is_private(const char *url);
 /* One word of a command line. */
 bool cr_config_is_word(const char *text);

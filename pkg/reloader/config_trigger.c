@@ -1,4 +1,4 @@
-/* What a program is told by, in the configuration. */
+/* Triggers, by which a program is notified, in the configuration. */
 #include "reloader/config_read.h"
 
 #include <signal.h>
@@ -66,7 +66,7 @@ static bool read_address(const struct cr_node *node, char **slot, struct cr_erro
 
 /* --- Signal --- */
 
-/* Those that mean "read your files anew"; one that ends a program would be a restart that nobody has budgeted. */
+/* Those that mean "read your files again"; one that ends a program would be a restart without a budget. */
 static const struct {
     const char *name;
     int number;
@@ -208,7 +208,7 @@ static bool read_socket(const struct place *place, struct cr_error *err)
 {
     return CR_CONFIG_ONLY(place->node, err, "address", "eachAnew", "exchanges") &&
            read_address(place->node, &place->out->socket.address, err) &&
-           cr_node_bool(place->node, "eachAnew", false, &place->out->socket.each_anew, err) &&
+           cr_node_bool(place->node, "eachAnew", false, &place->out->socket.reconnect_each, err) &&
            read_exchanges(place, err);
 }
 

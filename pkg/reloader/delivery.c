@@ -44,8 +44,8 @@ struct cr_delivery_step cr_delivery_next(const struct cr_delivery *d, int64_t mo
 {
     static const enum cr_delivery_act acts[] = {
         [CR_PHASE_READ] = CR_ACT_READ,       [CR_PHASE_OUTPUT] = CR_ACT_OUTPUT, [CR_PHASE_LOOK] = CR_ACT_LOOK,
-        [CR_PHASE_TRIGGER] = CR_ACT_TRIGGER, [CR_PHASE_PROVE] = CR_ACT_LOOK,    [CR_PHASE_REST] = CR_ACT_WAIT};
-    if (d->phase == CR_PHASE_REST)
+        [CR_PHASE_TRIGGER] = CR_ACT_TRIGGER, [CR_PHASE_PROVE] = CR_ACT_LOOK,    [CR_PHASE_IDLE] = CR_ACT_WAIT};
+    if (d->phase == CR_PHASE_IDLE)
         return (struct cr_delivery_step){.act = CR_ACT_WAIT, .wait_ms = -1};
     if (d->not_before > monotonic_ms)
         return (struct cr_delivery_step){.act = CR_ACT_WAIT, .wait_ms = d->not_before - monotonic_ms};
@@ -97,18 +97,18 @@ static bool is_delivered(const struct cr_delivery *d)
 
 static void deliver(struct cr_delivery *d, struct cr_delivery_now now)
 {
-    bool news = !is_delivered(d) || d->told;
+    bool news = !is_delivered(d) || d->notified;
     if (news || !d->delivered_ms)
         d->delivered_ms = now.wall_ms;
     d->took_ms = news && d->attempts ? now.monotonic_ms - d->found_at : -1;
     d->delivered = d->found;
     d->is_delivered = true;
     d->state = CR_DELIVERY_DELIVERED;
-    d->told = false;
+    d->notified = false;
     d->unsure = false;
     d->failures = 0;
     say(d, "");
-    go(d, CR_PHASE_REST);
+    go(d, CR_PHASE_IDLE);
 }
 
 static void begin_look(struct cr_delivery *d, enum cr_delivery_phase phase)
@@ -117,10 +117,10 @@ static void begin_look(struct cr_delivery *d, enum cr_delivery_phase phase)
     go(d, phase);
 }
 
-/* The program has been told of all; has it done it? */
+/* The program has been notified of all; has it taken all up? */
 static void finish_triggers(struct cr_delivery *d, struct cr_delivery_now now)
 {
-    d->told = true;
+    d->notified = true;
     d->owed = false;
     d->leaf_proven = false;
     d->trust_proven = false;
@@ -142,18 +142,18 @@ static void begin_triggers(struct cr_delivery *d, struct cr_delivery_now now)
         finish_triggers(d, now);
 }
 
-/* The program need not be told, as far as is known: it has this material, or begins with it. */
+/* The program need not be notified, as far as is known: it has this material, or begins with it. */
 static bool may_have_it(const struct cr_delivery *d)
 {
     return !d->owed && !d->unsure && (!d->is_delivered || is_delivered(d));
 }
 
-/* What a look shows that found all new: that it was told, or, of a trigger that has failed, that it worked all the
+/* What a look shows that found all new: that the program was notified, or that a trigger that has failed worked all the
  * same. One that has not worked may hide behind another, and nothing of the CAs may show. */
 static bool is_enough(const struct cr_delivery *d, const struct cr_proof *proof)
 {
     bool shows_all = !d->found.trust[0] || proof->trust_seen;
-    return may_have_it(d) || d->told || (d->rules.proof_tells && shows_all);
+    return may_have_it(d) || d->notified || (d->rules.proof_is_conclusive && shows_all);
 }
 
 static bool is_proven(const struct cr_delivery *d)
@@ -176,7 +176,7 @@ static void find(struct cr_delivery *d, const struct cr_delivery_digests *found,
     d->state = CR_DELIVERY_PENDING;
     d->attempts = 0;
     d->failures = 0;
-    d->told = false;
+    d->notified = false;
     d->unsure = d->unsure || d->owed; /* also when this is what was delivered last */
     d->owed = false;
     d->leaf_proven = false;
@@ -212,7 +212,7 @@ static void settle(struct cr_delivery *d, struct cr_delivery_now now)
     bool ask = d->rules.proof && !d->owed;
     if (may_have_it(d) && (!ask || (is_delivered(d) && is_proven(d))))
         deliver(d, now);
-    else if (ask && d->told && now.monotonic_ms < d->prove_until) /* the files were touched, and are the same */
+    else if (ask && d->notified && now.monotonic_ms < d->prove_until) /* the files were touched, and are the same */
         go(d, CR_PHASE_PROVE);
     else if (ask && (may_have_it(d) || d->failures)) /* what has failed may have worked all the same */
         begin_look(d, CR_PHASE_LOOK);
@@ -222,7 +222,7 @@ static void settle(struct cr_delivery *d, struct cr_delivery_now now)
 
 void cr_delivery_output(struct cr_delivery *d, bool changed, const char *failure, struct cr_delivery_now now)
 {
-    /* Of a material that is new the program is told anyway. */
+    /* The program is notified of new material anyway. */
     if (changed && (!d->is_delivered || is_delivered(d))) {
         d->found_at = d->owed ? d->found_at : now.monotonic_ms;
         d->owed = true;
@@ -252,13 +252,13 @@ static void look_again(struct cr_delivery *d, int64_t most_ms, struct cr_deliver
     d->look_ms = d->look_ms * 2 < most_ms ? d->look_ms * 2 : most_ms;
 }
 
-/* Before anybody was told. */
+/* Before the program was notified. */
 static void look_first(struct cr_delivery *d, const struct cr_proof *proof, struct cr_delivery_now now)
 {
     if (proof->verdict == CR_PROOF_UNKNOWN && may_have_it(d)) {
         if (d->state == CR_DELIVERY_PENDING)
             say(d, proof->words); /* it has not begun yet, and will read what is there */
-        look_again(d, CR_DELIVERY_ABSENT_MOST_MS, now);
+        look_again(d, CR_DELIVERY_NOT_STARTED_MOST_MS, now);
     } else if (proof->verdict == CR_PROOF_NONE && may_have_it(d)) {
         deliver(d, now);
     } else {

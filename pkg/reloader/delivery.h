@@ -1,15 +1,15 @@
-/* How one material gets to its program: what comes next, after what has come of the step before. Pure: it is told the
- * time, and everything else by what happened.
+/* How one material gets to its program: what comes next, after what has come of the step before. Pure: its input is the
+ * time, and what happened.
  *
  *     read ─► outputs ─► look ─► triggers ─► look … ─► delivered
  *
- * It begins anew with a reading whenever the files may have changed, so that no trigger is ever pulled for files that
+ * It begins again with a reading whenever the files may have changed, so that no trigger is ever pulled for files that
  * are not those that were checked. What fails is tried again after 1 s to 60 s; a material that is new is not made to
  * wait for that. Material that cannot be used stops everything and leaves what was delivered as it is.
  *
- * Level-based: a process that has just begun does not know what the program has read. A proof tells it; else it goes by
- * its record (what was delivered by the process before); else the program is taken to have read what is there, since it
- * starts with this process, unless an output had to be written. */
+ * Level-based: a process that has just begun does not know what the program has read. A proof shows it; else its record
+ * counts (what the process before delivered); else the program is taken to have read what is there, since it starts
+ * with this process, unless an output had to be written. */
 #ifndef CR_RELOADER_DELIVERY_H
 #define CR_RELOADER_DELIVERY_H
 
@@ -25,9 +25,9 @@ enum {
     CR_DELIVERY_RETRY_MOST_MS = 60 * 1000,
     CR_DELIVERY_LOOK_MS = 50, /* between two looks at the program, doubled up to 1 s */
     CR_DELIVERY_LOOK_MOST_MS = 1000,
-    CR_DELIVERY_ABSENT_MOST_MS = 5000, /* for a program that has not begun */
+    CR_DELIVERY_NOT_STARTED_MOST_MS = 5000, /* for a program that has not begun */
     /* Writers that replace two files one by one are between them for a moment: so many readings, so far apart, before
-     * anybody is told. */
+     * the program is notified. */
     CR_DELIVERY_SETTLE_READS = 3,
     CR_DELIVERY_SETTLE_MS = 250,
     CR_DELIVERY_WORDS = 256,
@@ -56,7 +56,7 @@ struct cr_delivery_step {
     int64_t wait_ms; /* with CR_ACT_WAIT; -1: no end */
 };
 
-/* Which material: what tells two of them apart. */
+/* Which material: what distinguishes two of them. */
 struct cr_delivery_digests {
     char leaf[CR_SHA256_HEX], chain[CR_SHA256_HEX], trust[CR_SHA256_HEX]; /* "": no such part */
 };
@@ -67,19 +67,19 @@ bool cr_delivery_same(const struct cr_delivery_digests *a, const struct cr_deliv
 struct cr_delivery_rules {
     size_t triggers;
     bool proof;
-    bool proof_tells; /* the triggers are one step: a leaf that is served shows that it was taken */
+    bool proof_is_conclusive; /* the triggers are one step: a leaf that is served shows that it was taken */
     int64_t proof_timeout_ms;
-    bool recorded; /* record holds what the process before has delivered; no digests: nobody knows what it had told */
+    bool recorded; /* record holds what the process before has delivered; no digests: what it notified is not known */
     struct cr_delivery_digests record;
 };
 
-/* Readable by everybody, changed by the functions below. Times are of the wall clock; 0: never. */
+/* All code may read it; only the functions below change it. Times are of the wall clock; 0: never. */
 struct cr_delivery {
     enum cr_delivery_state state;
     struct cr_delivery_digests found, delivered;
     int64_t found_ms, delivered_ms, served_ms;
     int64_t found_at;               /* the same moment by the monotonic clock */
-    int64_t took_ms;                /* from found to delivered; -1: nobody had to be told */
+    int64_t took_ms;                /* from found to delivered; -1: the program did not have to be notified */
     bool is_delivered;              /* delivered is set */
     bool leaf_proven, trust_proven; /* of what is delivered: seen in a handshake since */
     char served[CR_SHA256_HEX];     /* the leaf seen last; "" */
@@ -94,11 +94,11 @@ struct cr_delivery {
         CR_PHASE_LOOK,
         CR_PHASE_TRIGGER,
         CR_PHASE_PROVE,
-        CR_PHASE_REST
+        CR_PHASE_IDLE
     } phase;
     size_t trigger;
     unsigned refusals, failures; /* in a row */
-    bool told;                   /* the triggers were pulled for what was found */
+    bool notified;               /* the triggers were pulled for what was found */
     bool owed;                   /* they have to be: an output of the same material changed */
     bool unsure;                 /* triggers were begun since the last delivery: the program may have something else */
     int64_t not_before;          /* monotonic: of the next step; 0 */

@@ -22,7 +22,7 @@
 enum {
     STACK = 256 * 1024, /* libcurl and OpenSSL need some; what is not touched costs nothing */
     LOOK_MS = 1000,
-    NO_WATCH_MS = 10 * 1000, /* without inotify the files are read so often, and it is asked for anew */
+    NO_WATCH_MS = 10 * 1000, /* without inotify the files are read so often, and it is asked for again */
 };
 
 struct cr_delivery_worker {
@@ -128,15 +128,15 @@ static void publish(struct cr_delivery_worker *c)
 
 static void finish_step(struct cr_delivery_worker *c, const struct cr_delivery *before)
 {
-    bool rests = c->delivery.phase == CR_PHASE_REST;
-    if (rests) {
+    bool idle = c->delivery.phase == CR_PHASE_IDLE;
+    if (idle) {
         cr_material_copy(&c->delivered, &c->reading.material);
         if (c->delivered.has_leaf)
             cr_metric_set(c->options.metrics->not_after, CR_LABELS(c->options.material->name),
                           (double)c->delivered.not_after_ms / 1000);
         keep_record(c, &c->delivery.delivered);
     }
-    if (rests || c->delivery.phase == CR_PHASE_READ) /* it failed: the key is not kept until the next attempt */
+    if (idle || c->delivery.phase == CR_PHASE_READ) /* it failed: the key is not kept until the next attempt */
         forget_reading(c);
     cr_delivery_report(&c->options, before, &c->delivery);
     publish(c);
@@ -246,7 +246,7 @@ static void *run(void *arg)
 
 /* --- called from other threads --- */
 
-/* One trigger, which takes up all or nothing: not one that replaces several files in turn. */
+/* One trigger, which takes up all or nothing: not one that replaces several files one after the other. */
 static bool is_one_step(const struct cr_reloader_material *material)
 {
     const struct cr_trigger_spec *only = material->triggers;
@@ -259,7 +259,7 @@ static void begin(struct cr_delivery_worker *c)
     const struct cr_reloader_material *material = c->options.material;
     struct cr_delivery_rules rules = {.triggers = material->triggers_len,
                                       .proof = material->proof.endpoints_len > 0,
-                                      .proof_tells = is_one_step(material),
+                                      .proof_is_conclusive = is_one_step(material),
                                       .proof_timeout_ms = material->proof.timeout_ms};
     if (c->options.state_folder)
         rules.recorded = cr_record_read(c->options.state_folder, material->name, &rules.record);

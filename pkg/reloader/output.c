@@ -13,7 +13,7 @@
 
 enum { PASSWORD_FILE_MAX = 1024 /* more than a password may have, for new lines behind it */ };
 
-/* Of this process, for material without a key. */
+/* The random seed of this process, for material without a key. */
 static pthread_once_t random_once = PTHREAD_ONCE_INIT;
 static unsigned char random_seed[32];
 

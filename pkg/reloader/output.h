@@ -13,8 +13,8 @@
 struct cr_output_seed {
     char text[CR_SHA256_HEX];
 };
-/* Of the private key, which the same material always has: so its files stay as they are, also those that another
- * process made. Without a key random: those are made anew once per process. */
+/* Made from the private key, which the same material always has: so its files stay as they are, also those that another
+ * process made. Without a key it is random: those files are made again once per process. */
 void cr_output_seed(const struct cr_reading *reading, struct cr_output_seed *out);
 
 /* Makes all outputs of the material; one that is as it should be is left alone. *changed is set when one was not, also

@@ -30,8 +30,9 @@ static struct cr_json *add_digests(struct cr_json *entry, const char *key, const
     return object;
 }
 
-/* Refused is at rest for who reads the page; but a program that was told of something in between may have that. */
-static bool nobody_knows_what_it_has(const struct cr_delivery *d)
+/* Refused is a final state for readers of the page; but a program that was notified of something in between may have
+ * that. */
+static bool is_unknown(const struct cr_delivery *d)
 {
     return d->state == CR_DELIVERY_REFUSED && d->unsure;
 }
@@ -39,7 +40,7 @@ static bool nobody_knows_what_it_has(const struct cr_delivery *d)
 static void add_delivered(struct cr_json *entry, const struct cr_delivery *d)
 {
     static const struct cr_delivery_digests none;
-    bool known = !nobody_knows_what_it_has(d);
+    bool known = !is_unknown(d);
     struct cr_json *delivered = add_digests(entry, "delivered", known ? &d->delivered : &none, d->delivered_ms);
     cr_json_set_bool(delivered, "leafProven", known && d->leaf_proven);
     cr_json_set_bool(delivered, "trustProven", known && d->trust_proven);

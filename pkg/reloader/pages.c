@@ -80,7 +80,7 @@ struct cr_pages *cr_pages_start(const struct cr_reloader_config *config, struct 
     return pages;
 }
 
-/* All are told before the first is waited for. */
+/* All are asked to end before the first is waited for. */
 void cr_pages_free(struct cr_pages *pages)
 {
     if (!pages)

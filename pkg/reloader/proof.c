@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 
-/* Of each endpoint, at once: while a program changes over, some of its workers are new and some are not. */
+/* Connections to each endpoint, at once: while a program changes over, some of its workers are new and some are not. */
 enum { LOOKS = 4, TARGETS_MAX = LOOKS * CR_RELOADER_ENDPOINTS_MAX };
 
 /* --- announced names --- */
@@ -36,7 +36,8 @@ static bool is_announced(const struct cr_probe_announced *announced, const struc
     return false;
 }
 
-/* Whether the announced names speak of this material's CAs, and which of them are of neither or of before only. */
+/* Whether the announced names are of this material's CAs, and which of them are of neither or only of the material
+ * before. */
 struct names {
     bool ours;
     bool dropped;
@@ -59,7 +60,8 @@ static struct names sort_names(const struct cr_probe_announced *announced, const
     return names;
 }
 
-/* A CA of before, or another of now, has the name of a CA that is not the same: a name tells nothing of them. */
+/* A CA of the material before, or another of the new one, has the name of a CA that is not the same: a name says
+ * nothing of them. */
 static bool is_ambiguous(const struct cr_material *wanted, const struct cr_material *before, const struct cr_ca *ca)
 {
     const struct cr_ca *then = find_subject(before, ca->subject);
@@ -73,7 +75,7 @@ enum trust { TRUST_SILENT, TRUST_OLD, TRUST_LIKELY, TRUST_SEEN };
 static enum trust judge_trust(const struct cr_probe_announced *announced, const struct cr_material *wanted,
                               const struct cr_material *before, int64_t now_ms)
 {
-    bool telling = before != NULL;
+    bool conclusive = before != NULL;
     struct names names = sort_names(announced, wanted, before);
     /* An empty list is allowed, and many servers have it; of a list that was cut nothing is missing for sure. */
     if (!wanted->trust_len || !announced->asked || !announced->len || announced->more || !names.ours)
@@ -83,11 +85,11 @@ static enum trust judge_trust(const struct cr_probe_announced *announced, const 
         bool expired = ca->not_after_ms < now_ms; /* software may leave those out */
         if (!expired && !is_announced(announced, ca))
             return TRUST_OLD;
-        telling = telling && !is_ambiguous(wanted, before, ca);
+        conclusive = conclusive && !is_ambiguous(wanted, before, ca);
     }
     if (names.dropped)
         return TRUST_OLD;
-    return telling && !names.foreign ? TRUST_SEEN : TRUST_LIKELY;
+    return conclusive && !names.foreign ? TRUST_SEEN : TRUST_LIKELY;
 }
 
 /* --- one endpoint --- */
@@ -146,7 +148,8 @@ static void take(const struct cr_proof_endpoint *endpoint, const struct cr_probe
     snprintf(out->words, sizeof out->words, finding->words[0] ? "port %d: %s" : "", endpoint->port, finding->words);
 }
 
-/* trust_seen: one that speaks of the CAs is enough, since others may verify no clients; but none may be in doubt. */
+/* trust_seen: one endpoint that shows the CAs is enough, since others may verify no clients; but none may be in
+ * doubt. */
 void cr_proof_look(const struct cr_reloader_material *material, const struct cr_material *wanted,
                    const struct cr_material *before, int timeout_ms, struct cr_proof *out)
 {

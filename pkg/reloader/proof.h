@@ -8,7 +8,7 @@
 enum cr_proof_verdict {
     CR_PROOF_NONE,    /* no endpoints are configured, or they show nothing of this material */
     CR_PROOF_NEW,     /* every endpoint shows the material */
-    CR_PROOF_OLD,     /* at least one shows another leaf, or announces CAs of before instead of the new ones */
+    CR_PROOF_OLD,     /* at least one shows another leaf, or announces the earlier CAs instead of the new ones */
     CR_PROOF_UNKNOWN, /* at least one was not reached, and none shows the old */
 };
 
@@ -20,9 +20,9 @@ struct cr_proof {
 };
 
 /* One look, over several connections to each endpoint: workers of one program may be of two minds. Blocks at most
- * timeout_ms. wanted: what should be served; before: what was delivered last, for what its CAs
- * tell of the announced names; NULL: not known, and then names alone prove no trust. Names that are neither of wanted
- * nor of before are another bundle's: they say nothing. Any thread. */
+ * timeout_ms. wanted: what should be served; before: what was delivered last, for what its CAs show of the announced
+ * names; NULL: not known, and then names alone prove no trust. Names that are neither of wanted nor of before are
+ * another bundle's: they say nothing. Any thread. */
 void cr_proof_look(const struct cr_reloader_material *material, const struct cr_material *wanted,
                    const struct cr_material *before, int timeout_ms, struct cr_proof *out);
 

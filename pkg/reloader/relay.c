@@ -12,7 +12,7 @@
 
 enum {
     FETCH_MS = 5000,
-    WAITING_MAX = 32, /* more would be somebody who floods us, and through us Envoy */
+    WAITING_MAX = 32, /* more would be a client that floods us, and through us Envoy */
     OK = 200,
     BAD_GATEWAY = 502,
     BUSY = 503,

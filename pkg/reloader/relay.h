@@ -1,6 +1,7 @@
-/* Envoy's page of the certificates that it uses, GET /certs of its admin interface, for who cannot reach that: it
- * listens on loopback, or on a Unix socket, since it can also end the process. Read-only: this one path, no headers and
- * no query are passed on. One request at a time goes to Envoy; who asks meanwhile gets the same answer. */
+/* Envoy's page of the certificates that it uses, GET /certs of its admin interface, for clients that cannot reach that:
+ * it listens on loopback, or on a Unix socket, since it can also end the process. Read-only: this one path, no headers
+ * and no query are passed on. One request at a time goes to Envoy; a client that asks meanwhile gets the same
+ * answer. */
 #ifndef CR_RELOADER_RELAY_H
 #define CR_RELOADER_RELAY_H
 

@@ -16,7 +16,7 @@ void cr_reloader_metrics_state(const struct cr_reloader_metrics *metrics, const 
                                enum cr_delivery_state state);
 void cr_reloader_metrics_trigger(const struct cr_reloader_metrics *metrics, const char *material,
                                  enum cr_trigger_type type, bool success);
-/* Of readings or outputs. */
+/* Counts readings or outputs. */
 void cr_reloader_metrics_count(struct cr_metric *metric, const char *material, bool success);
 void cr_reloader_metrics_delivered(const struct cr_reloader_metrics *metrics, const struct cr_delivery *delivery);
 

@@ -12,7 +12,7 @@ void cr_resp_command(const char *const *words, size_t len, struct cr_buf *out)
         cr_buf_printf(out, "$%zu\r\n%s\r\n", strlen(words[i]), words[i]);
 }
 
-/* Of the line behind the type. False: no number. */
+/* The number in the line behind the type. False: no number. */
 static bool parse_number(const char *text, size_t len, long *out)
 {
     char digits[LONGEST_NUMBER + 2];

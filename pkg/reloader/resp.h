@@ -17,7 +17,7 @@ enum cr_resp_step {
     CR_RESP_BAD,  /* it is not this format */
 };
 
-/* One value; of an array its head, with its elements behind it. */
+/* One value. For an array, its head; its elements follow. */
 struct cr_resp_value {
     enum cr_resp_type type;
     const char *text; /* borrowed; of OK (a simple string), ERROR and BULK; not terminated */

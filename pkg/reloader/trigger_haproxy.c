@@ -1,6 +1,7 @@
 /* HAProxy's runtime API (management.txt, "Unix Socket commands"). A file is replaced in a transaction: "set ssl cert"
  * (2.1), "set ssl ca-file" (2.5), then "commit". There is one transaction of each kind at a time, and it belongs to no
- * connection: who crashed between the two has left his behind. Each connection takes one command, and ends.
+ * connection: a process that crashed between the two has left its transaction behind. Each connection takes one
+ * command, and ends.
  *
  * Before 3.3.0 a commit of a CA file takes the certificates away from their listeners: the next commit of one says
  * "Success!" and renews nothing, and the next of a CA file may end the process (commit 7482b6ebf, issue 3165; seen with

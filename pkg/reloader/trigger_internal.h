@@ -26,7 +26,7 @@ bool cr_trigger_redis(const struct cr_trigger_job *job, struct cr_error *err) CR
 
 /* Whether a private key may become part of a text. */
 enum cr_trigger_secrecy {
-    CR_TRIGGER_SECRET, /* it goes to the program and to nobody else */
+    CR_TRIGGER_SECRET, /* it goes to the program and nowhere else */
     CR_TRIGGER_SEEN,   /* others see it: the arguments of a command (proc(5)) */
 };
 

@@ -1,5 +1,5 @@
-/* Redis, Valkey: any CONFIG SET of a TLS file builds the contexts anew out of all of them, and keeps the old ones on an
- * error (src/tls.c, tlsConfigure). The paths stay what they are: CONFIG GET tells them. */
+/* Redis, Valkey: any CONFIG SET of a TLS file builds new contexts out of all of them, and keeps the old ones on an
+ * error (src/tls.c, tlsConfigure). The paths stay what they are: CONFIG GET returns them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -120,7 +120,7 @@ static bool log_in(const struct cr_trigger_job *job, struct cr_connection *conne
     return true;
 }
 
-/* Of an array: nothing moves any more once all of it is there. */
+/* Receives an array: nothing in the buffer moves any more once all of it is there. */
 static bool skip_elements(struct cr_connection *connection, size_t at, long count, struct cr_error *err)
 {
     struct cr_resp_value ignored;

@@ -2,7 +2,8 @@
 #include "sys/proc_find.h"
 #include "sys/proc_signal.h"
 
-/* Of the program's own container, where it was the first process: here that holds the pod's namespace. */
+/* Pid 1 comes from the program's own container, where the program was the first process; here pid 1 holds the pod's
+ * namespace. */
 static bool is_of_the_pod(const struct cr_proc *process, const char *path, struct cr_error *err)
 {
     return process->pid != 1 ||

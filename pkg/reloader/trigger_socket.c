@@ -61,7 +61,7 @@ static bool do_exchanges(const struct cr_trigger_job *job, size_t from, size_t t
 bool cr_trigger_socket(const struct cr_trigger_job *job, struct cr_error *err)
 {
     size_t len = job->spec->socket.exchanges_len;
-    if (!job->spec->socket.each_anew)
+    if (!job->spec->socket.reconnect_each)
         return do_exchanges(job, 0, len, err);
     for (size_t i = 0; i < len; i++)
         if (!do_exchanges(job, i, i + 1, err))

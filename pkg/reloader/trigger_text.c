@@ -87,7 +87,7 @@ static bool is_named(const char *placeholder, const char *name, const char **suf
     return strncmp(placeholder, name, len) == 0 && (!**suffix || **suffix == '.');
 }
 
-static bool absent(const char *placeholder, const struct cr_trigger_job *job, struct cr_error *err)
+static bool lacks_part(const char *placeholder, const struct cr_trigger_job *job, struct cr_error *err)
 {
     return cr_error_set(err, CR_ERR_INVALID, "${%s}: the material %s has no such part", placeholder,
                         cr_or_empty(job->material->name));
@@ -99,13 +99,13 @@ static bool add_part(const struct cr_trigger_job *job, const struct part *part, 
     if (cr_streq(suffix, ".path")) {
         const char *path = part->path(job->material);
         if (!path)
-            return absent(placeholder, job, err);
+            return lacks_part(placeholder, job, err);
         cr_buf_puts(out, path);
         return true;
     }
     const struct cr_buf *pem = part->text(job->reading);
     if (!pem->len)
-        return absent(placeholder, job, err);
+        return lacks_part(placeholder, job, err);
     add_pem(out, pem, cr_streq(suffix, ".json"));
     return true;
 }
@@ -114,7 +114,7 @@ static bool add_combined(const struct cr_trigger_job *job, const char *placehold
                          struct cr_error *err)
 {
     if (!job->reading->certificate.len || !job->reading->private_key.len)
-        return absent(placeholder, job, err);
+        return lacks_part(placeholder, job, err);
     add_pem(out, &job->reading->certificate, json);
     add_pem(out, &job->reading->private_key, json);
     return true;
@@ -186,12 +186,12 @@ void cr_trigger_add_lines(struct cr_buf *out, const struct cr_buf *pem)
 
 /* --- what a program said --- */
 
-enum { TELLING = 10 /* characters of a key that two texts do not have in common by chance */ };
+enum { UNLIKELY_BY_CHANCE = 10 /* characters of a key that two texts do not have in common by chance */ };
 
 static bool repeats(const char *said, size_t len, const struct cr_buf *key)
 {
-    for (size_t i = 0; key->len && i + TELLING <= len; i++)
-        if (memmem(key->data, key->len, said + i, TELLING))
+    for (size_t i = 0; key->len && i + UNLIKELY_BY_CHANCE <= len; i++)
+        if (memmem(key->data, key->len, said + i, UNLIKELY_BY_CHANCE))
             return true;
     return false;
 }

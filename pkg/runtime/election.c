@@ -11,7 +11,7 @@ const struct cr_election_times cr_election_default_times = {.lease_ms = 15000, .
 static const double jitter = 1.2;
 
 enum {
-    TRIES_LEFT = 3, /* of a leader whose renewal fails, until its time is over */
+    TRIES_LEFT = 3, /* of a leader after a failed renewal, until its time is over */
     REQUEST_MS = 3000,
 };
 
@@ -92,7 +92,7 @@ enum cr_election_step cr_election_begin(struct cr_election *election, int64_t no
     election->looked_in_this_round = false;
     if (election->role == CR_ELECTION_ENDED || out_of_time(election, now_ms))
         return lose(election);
-    /* A leader that knows its Lease saves the reading: the resourceVersion tells when somebody else has written. */
+    /* A leader that knows its Lease saves the reading: the resourceVersion shows when another has written. */
     return election->role == CR_ELECTION_LEADER ? CR_ELECTION_UPDATE : CR_ELECTION_GET;
 }
 
@@ -105,7 +105,7 @@ enum cr_election_step cr_election_got(struct cr_election *election, struct cr_le
     return must_wait_for_holder(election, now_ms) ? CR_ELECTION_WAIT : CR_ELECTION_UPDATE;
 }
 
-enum cr_election_step cr_election_absent(struct cr_election *election, int64_t now_ms)
+enum cr_election_step cr_election_not_found(struct cr_election *election, int64_t now_ms)
 {
     election->looked_in_this_round = true;
     if (out_of_time(election, now_ms))
@@ -118,7 +118,7 @@ enum cr_election_step cr_election_wrote(struct cr_election *election, struct cr_
                                         int64_t now_ms)
 {
     see(election, lease, now_ms);
-    if (!is_ours(election)) /* somebody changes what is written: an admission webhook */
+    if (!is_ours(election)) /* another program changes what is written: an admission webhook */
         return election->role == CR_ELECTION_LEADER ? lose(election) : CR_ELECTION_WAIT;
     if (now_ms >= began_ms + election->times.renew_ms) /* answered too late to be worth anything */
         return election->role == CR_ELECTION_LEADER ? lose(election) : CR_ELECTION_WAIT;
@@ -131,7 +131,8 @@ enum cr_election_step cr_election_failed(struct cr_election *election, enum cr_e
 {
     if (out_of_time(election, now_ms))
         return lose(election);
-    /* A leader's conflict: another took it, or our own write whose answer was lost. Standbys come again next turn. */
+    /* A leader's conflict: another took it, or our own write did and its answer was lost. Standbys come again in the
+     * next round. */
     if (kind == CR_ERR_CONFLICT && election->role == CR_ELECTION_LEADER && !election->looked_in_this_round)
         return CR_ELECTION_GET;
     return CR_ELECTION_WAIT;

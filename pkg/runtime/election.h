@@ -2,7 +2,7 @@
  * (https://pkg.go.dev/k8s.io/client-go/tools/leaderelection): pure, given the time. Whether a Lease has expired is
  * judged by how long *we* have seen its record unchanged: no two machines' clocks are ever compared.
  *
- * One turn is cr_election_begin, then a request and its outcome until the step is Wait or Lost. Where the rules are
+ * One round is cr_election_begin, then a request and its outcome until the step is Wait or Lost. Where the rules are
  * stricter than client-go's: a leader that finds another in the Lease is Lost at once; its time counts from when its
  * last renewal was begun, not answered; and a Lease that is deleted while another holds it is free only when that one's
  * time is over. Where they are laxer: a leader that has just renewed comes back after two and a half retry periods
@@ -20,20 +20,20 @@
 struct cr_election_times {
     int64_t lease_ms; /* others wait so long before they take over; whole seconds */
     int64_t renew_ms; /* the leader gives up when it could not renew for so long */
-    int64_t retry_ms; /* between two tries, of candidates and of a leader whose renewal failed */
+    int64_t retry_ms; /* between two tries, of candidates and of a leader after a failed renewal */
 };
 /* 15 s, 12 s, 2 s. */
 extern const struct cr_election_times cr_election_default_times;
 /* lease > renew > 1.2 × retry > 0. Invalid, in words. */
 bool cr_election_check_times(const struct cr_election_times *times, struct cr_error *err) CR_MUST_USE;
 
-/* How long a request may take: 3 s, or less, so that a leader whose renewal is not answered has a second try. */
+/* How long a request may take: 3 s, or less, so that a leader without an answer to its renewal has a second try. */
 int64_t cr_election_request_ms(const struct cr_election_times *times);
 
 enum cr_election_role { CR_ELECTION_STANDBY, CR_ELECTION_LEADER, CR_ELECTION_ENDED };
 
 enum cr_election_step {
-    CR_ELECTION_WAIT,   /* cr_election_pause_ms, then the next turn */
+    CR_ELECTION_WAIT,   /* cr_election_pause_ms, then the next round */
     CR_ELECTION_GET,    /* then cr_election_got, _absent (NotFound) or _failed */
     CR_ELECTION_CREATE, /* then cr_election_wrote or _failed */
     CR_ELECTION_UPDATE, /* of seen.resource_version, then cr_election_wrote, _absent (NotFound) or _failed */
@@ -58,7 +58,7 @@ enum cr_election_step cr_election_begin(struct cr_election *election, int64_t no
 enum cr_election_step cr_election_got(struct cr_election *election, struct cr_lease *lease, int64_t now_ms) CR_MUST_USE;
 enum cr_election_step cr_election_wrote(struct cr_election *election, struct cr_lease *lease, int64_t began_ms,
                                         int64_t now_ms) CR_MUST_USE;
-enum cr_election_step cr_election_absent(struct cr_election *election, int64_t now_ms) CR_MUST_USE;
+enum cr_election_step cr_election_not_found(struct cr_election *election, int64_t now_ms) CR_MUST_USE;
 enum cr_election_step cr_election_failed(struct cr_election *election, enum cr_error_kind kind,
                                          int64_t now_ms) CR_MUST_USE;
 
@@ -68,7 +68,7 @@ struct cr_lease_claim cr_election_claim(const struct cr_election *election);
 struct cr_lease_claim cr_election_release(const struct cr_election *election);
 /* The leader may begin something until then; 0 when it does not lead. */
 int64_t cr_election_acts_until_ms(const struct cr_election *election);
-/* Until the next turn; not positive: at once. random: evenly in [0, 1), so that candidates do not come in one beat. */
+/* Until the next round; not positive: at once. random: evenly in [0, 1), so that candidates do not come in one beat. */
 int64_t cr_election_pause_ms(const struct cr_election *election, int64_t now_ms, double random);
 
 #endif

@@ -25,7 +25,7 @@ enum cr_election_step cr_election_request(struct cr_election *election, enum cr_
         return step == CR_ELECTION_GET ? cr_election_got(election, &lease, now_ms)
                                        : cr_election_wrote(election, &lease, began_ms, now_ms);
     if (problem.kind == CR_ERR_NOT_FOUND && step != CR_ELECTION_CREATE)
-        return cr_election_absent(election, now_ms);
+        return cr_election_not_found(election, now_ms);
     *err = problem;
     return cr_election_failed(election, problem.kind, now_ms);
 }

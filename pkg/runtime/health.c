@@ -12,7 +12,7 @@ static int ok_or_why_not(struct cr_buf *body)
     return 200;
 }
 
-/* That it answers proves that the loop turns; election has a thread of its own. */
+/* That it answers proves that the loop runs; election has a thread of its own. */
 static int healthz(void *arg, struct cr_buf *body, const char **content_type)
 {
     const struct cr_health *health = arg;
@@ -29,8 +29,8 @@ static bool may_act(const struct cr_health *health, struct cr_error *err)
            (!health->election || cr_leader_election_ready(health->election, err));
 }
 
-/* A cache that comes later, with a policy, has to be filled before that policy is acted on, and nobody else waits for
- * it: or whoever writes policies in one namespace could keep the operator from being ready. */
+/* A cache that comes later, with a policy, has to be filled before that policy is acted on, and nothing else waits for
+ * it: or a user who writes policies in one namespace could keep the operator from being ready. */
 static bool is_waited_for(const struct cr_health *health, struct cr_informer *informer, struct cr_error *err)
 {
     return !cr_informer_ready(informer, err) && !(health->filled && cr_informer_begins(informer));

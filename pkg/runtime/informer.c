@@ -105,7 +105,7 @@ void cr_informer_on_synced(struct cr_informer *informer, void (*fn)(void *arg), 
 
 /* --- what changed --- */
 
-static void tell(struct cr_informer *informer, const char *key, struct cr_packed *before, struct cr_snapshot *after)
+static void notify(struct cr_informer *informer, const char *key, struct cr_packed *before, struct cr_snapshot *after)
 {
     if (!informer->options.on_change || (!before && !after))
         return;
@@ -118,7 +118,7 @@ static void tell(struct cr_informer *informer, const char *key, struct cr_packed
 static void drop(struct cr_informer *informer, const char *key)
 {
     CR_CLEANUP(cr_packed) struct cr_packed *before = cr_store_remove(informer->store, key);
-    tell(informer, key, before, NULL);
+    notify(informer, key, before, NULL);
 }
 
 static struct cr_packed *stored(struct cr_informer *informer, const char *key)
@@ -145,7 +145,7 @@ static void take_object(struct cr_informer *informer, const char *key, struct cr
         return;
     }
     cr_store_put(informer->store, key, cr_store_pack(informer->store, after));
-    tell(informer, key, before, after);
+    notify(informer, key, before, after);
 }
 
 static bool wants(void *arg, const char *ns, const char *name)
@@ -181,7 +181,7 @@ static void on_delete(void *arg, const struct cr_json *object)
     drop(informer, key);
 }
 
-/* A list that broke off is begun anew: what it had brought does not count. */
+/* A list that broke off is begun again: what it had brought does not count. */
 static void on_replace(void *arg)
 {
     struct cr_informer *informer = arg;
@@ -204,7 +204,7 @@ static void on_synced(void *arg)
         return;
     char count[24];
     snprintf(count, sizeof count, "%zu", cr_store_len(informer->store));
-    /* One of many is worth no line: whoever asked for it says what has become of them all. */
+    /* One of many is worth no line: the code that asked for it logs what has become of them all. */
     cr_log(informer->options.patience_ms ? CR_LOG_DEBUG : CR_LOG_INFO, "in sync",
            {"resource", informer->options.watch.resource->plural}, {"namespace", informer->ns},
            {"selector", informer->label_selector ? informer->label_selector : informer->field_selector},
@@ -225,7 +225,7 @@ static bool is_refusal(struct cr_informer *informer, enum cr_error_kind kind)
 }
 
 /* What both change. before: of the trouble. */
-static void tell_refused(struct cr_informer *informer, enum cr_error_kind before, enum cr_error_kind after)
+static void notify_refused(struct cr_informer *informer, enum cr_error_kind before, enum cr_error_kind after)
 {
     if (is_refusal(informer, before) == is_refusal(informer, after))
         return;
@@ -236,7 +236,7 @@ static void tell_refused(struct cr_informer *informer, enum cr_error_kind before
         informer->on_synced(informer->on_synced_arg);
 }
 
-/* The same line each half minute helps nobody. */
+/* The same line each half minute helps no reader. */
 static bool worth_a_line(struct cr_informer *informer, const char *text, int64_t now)
 {
     if (cr_streq(informer->logged, text) && now - informer->logged_ms < REPEAT_LOG_MS)
@@ -262,14 +262,14 @@ static void on_trouble(void *arg, const struct cr_error *err, int64_t retry_ms)
     pthread_mutex_unlock(&informer->lock);
     char delay[CR_TIME_TEXT];
     cr_duration_format(retry_ms, delay);
-    bool absent = informer->options.watch.optional && err->kind == CR_ERR_NOT_FOUND;
-    cr_log(!loud    ? CR_LOG_DEBUG
-           : absent ? CR_LOG_INFO
-                    : CR_LOG_WARN,
-           absent ? "the cluster does not have a resource that is looked for" : "a watch is interrupted",
+    bool missing = informer->options.watch.optional && err->kind == CR_ERR_NOT_FOUND;
+    cr_log(!loud     ? CR_LOG_DEBUG
+           : missing ? CR_LOG_INFO
+                     : CR_LOG_WARN,
+           missing ? "the cluster does not have a resource that is looked for" : "a watch is interrupted",
            {"resource", informer->options.watch.resource->plural}, {"namespace", informer->ns},
            {"kind", cr_error_kind_name(err->kind)}, {"error", err->text}, {"retry", delay});
-    tell_refused(informer, before, after);
+    notify_refused(informer, before, after);
 }
 
 static void on_connected(void *arg)
@@ -282,7 +282,7 @@ static void on_connected(void *arg)
     if (before != CR_ERR_NONE)
         cr_log(CR_LOG_INFO, "a watch goes on", {"resource", informer->options.watch.resource->plural},
                {"namespace", informer->ns});
-    tell_refused(informer, before, CR_ERR_NONE);
+    notify_refused(informer, before, CR_ERR_NONE);
 }
 
 /* What a person must put right shows at once, an outage only once the cache may be old. */

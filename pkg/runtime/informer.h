@@ -1,4 +1,4 @@
-/* An informer: a watch that keeps a store and tells what changed. */
+/* An informer: a watch that keeps a store and notifies of what changed. */
 #ifndef CR_RUNTIME_INFORMER_H
 #define CR_RUNTIME_INFORMER_H
 
@@ -19,21 +19,22 @@ struct cr_informer_options {
     /* Whether an object is to be looked at at all (see cr_watch_handler); what is not is as if it did not exist. Loop
      * thread. NULL: all are. */
     bool (*wants)(void *arg, const char *ns, const char *name);
-    /* Turns a fresh object into what is kept: snapshot->json is json already; strips it in place and may set extra.
+    /* Converts a fresh object into what is kept: snapshot->json is json already; strips it in place and may set extra.
      * False: not kept at all (as if it did not exist). Loop thread. NULL: kept whole, without managedFields. */
     bool (*project)(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
     /* The store has it already. Not called when the resourceVersion is the same. Loop thread. */
     void (*on_change)(void *arg, const struct cr_change *change);
     /* Refused from now on, or no longer. Loop thread; optional. */
     void (*on_refused)(void *arg);
-    /* The first full state is in. Before cr_informer_on_synced tells; loop thread; optional. */
+    /* The first full state is in. Called before the function of cr_informer_on_synced; loop thread; optional. */
     void (*on_first_sync)(void *arg);
     void *arg; /* of all */
     /* Some work can be done without it, which the others then wait for no more: see cr_informer_refused. */
     bool partial;
-    /* Whoever asked for it is told that it is refused: then the rest is ready without it (see cr_informer_ready). */
+    /* The code that asked for it is notified that it is refused: then the rest is ready without it (see
+     * cr_informer_ready). */
     bool on_demand;
-    /* Whoever needs it waits for it, the others so long at most (see cr_informer_answered); 0: however long. */
+    /* Code that needs it waits for it, other code so long at most (see cr_informer_answered); 0: however long. */
     int64_t patience_ms;
 };
 
@@ -52,9 +53,9 @@ bool cr_informer_refused(struct cr_informer *informer, struct cr_error *err) CR_
 /* Borrowed; lives as long as the informer. */
 struct cr_store *cr_informer_store(struct cr_informer *informer);
 /* False, with the resource, the namespace and what to do about it, when the first full state is not in, a person has to
- * put something right (permissions, the CRD), or nothing was heard for a minute. Any thread. */
+ * put something right (permissions, the CRD), or nothing was received for a minute. Any thread. */
 bool cr_informer_healthy(struct cr_informer *informer, struct cr_error *err) CR_MUST_USE;
-/* The same, but that one on demand which is refused stands in nobody's way. */
+/* The same, but true for one on demand that is refused (Forbidden). */
 bool cr_informer_ready(struct cr_informer *informer, struct cr_error *err) CR_MUST_USE;
 /* The first full state is on its way, and nothing has gone wrong meanwhile that would stop it. Any thread. */
 bool cr_informer_begins(struct cr_informer *informer);

@@ -20,7 +20,7 @@
 
 enum {
     ORDERLY_MS = 1000,  /* in which a process that must not act any more can end by itself */
-    STUCK_LEASES = 4,   /* times of a lease; a turn with all its time-outs and pauses takes less */
+    STUCK_LEASES = 4,   /* times of a lease; a round with all its time-outs and pauses takes less */
     MAX_IDENTITY = 320, /* host name, '_', UUID */
 };
 
@@ -43,10 +43,10 @@ struct cr_leader_election {
     pthread_cond_t changed;
     bool started;
     bool stop;
-    int64_t round_ms;     /* the last turn ended */
-    int64_t contact_ms;   /* the last turn that ended well */
-    struct cr_error last; /* of the last turn; kind None: it ended well */
-    char *told;           /* the problem that was logged last */
+    int64_t round_ms;     /* the last round ended */
+    int64_t contact_ms;   /* the last round that ended well */
+    struct cr_error last; /* of the last round; kind None: it ended well */
+    char *logged;         /* the problem that was logged last */
 };
 
 /* --- set-up --- */
@@ -112,7 +112,7 @@ void cr_leader_election_free(struct cr_leader_election *election)
     cr_election_dispose(&election->rules);
     pthread_cond_destroy(&election->changed);
     pthread_mutex_destroy(&election->lock);
-    free(election->told);
+    free(election->logged);
     free(election->name);
     free(election->ns);
     free(election);
@@ -159,7 +159,7 @@ bool cr_leader_election_ready(struct cr_leader_election *election, struct cr_err
     return ready;
 }
 
-/* --- one turn --- */
+/* --- one round --- */
 
 static void note_round(struct cr_leader_election *election, const struct cr_error *problem)
 {
@@ -172,12 +172,12 @@ static void note_round(struct cr_leader_election *election, const struct cr_erro
 }
 
 /* Once per problem, not at each try. */
-static void tell_problem(struct cr_leader_election *election, const struct cr_error *problem)
+static void log_problem(struct cr_leader_election *election, const struct cr_error *problem)
 {
     const char *text = problem->kind == CR_ERR_NONE ? NULL : problem->text;
-    if (cr_streq(text, election->told))
+    if (cr_streq(text, election->logged))
         return;
-    cr_strset(&election->told, text);
+    cr_strset(&election->logged, text);
     if (!text)
         cr_log(CR_LOG_INFO, "the Lease is within reach again", {"namespace", election->ns}, {"lease", election->name});
     else
@@ -194,7 +194,7 @@ static enum cr_election_step request(struct cr_leader_election *election, enum c
     const struct cr_lease_place place = {election->client, election->ns, election->name};
     cr_error_clear(problem);
     step = cr_election_request(&election->rules, step, &place, problem);
-    if (problem->kind == CR_ERR_CONFLICT) /* somebody was faster: part of the game */
+    if (problem->kind == CR_ERR_CONFLICT) /* another candidate was faster: part of the game */
         cr_error_clear(problem);
     return step;
 }
@@ -251,7 +251,7 @@ static bool pause_for(struct cr_leader_election *election, int64_t ms)
     return stop;
 }
 
-/* Until others may lead; longer for who wakes up when they do. */
+/* Until others may lead; longer for a process that wakes up when they do. */
 static int64_t time_to_end_ms(const struct cr_leader_election *election)
 {
     const struct cr_election *rules = &election->rules;
@@ -261,7 +261,7 @@ static int64_t time_to_end_ms(const struct cr_leader_election *election)
     return left_ms < longest_ms ? left_ms : longest_ms;
 }
 
-/* No Event: who does not lead writes nothing more. */
+/* No Event: a process that does not lead writes nothing more. */
 static void end_leading(struct cr_leader_election *election, const struct cr_error *problem)
 {
     atomic_store(&election->acts_until_ms, 0);
@@ -297,7 +297,7 @@ static void release(struct cr_leader_election *election)
 /* --- the thread --- */
 
 /* False: lost. */
-static bool turn(struct cr_leader_election *election, struct cr_error *problem)
+static bool play_round(struct cr_leader_election *election, struct cr_error *problem)
 {
     struct cr_election *rules = &election->rules;
     bool led = rules->role == CR_ELECTION_LEADER;
@@ -308,7 +308,7 @@ static bool turn(struct cr_leader_election *election, struct cr_error *problem)
         return false;
     atomic_store(&election->acts_until_ms, cr_election_acts_until_ms(rules));
     note_round(election, problem);
-    tell_problem(election, problem);
+    log_problem(election, problem);
     if (!led && rules->role == CR_ELECTION_LEADER)
         begin_to_lead(election);
     return true;
@@ -325,7 +325,7 @@ static void *run(void *arg)
     struct cr_election *rules = &election->rules;
     struct cr_error problem = {0};
     for (;;) {
-        if (!turn(election, &problem)) {
+        if (!play_round(election, &problem)) {
             end_leading(election, &problem);
             return NULL;
         }

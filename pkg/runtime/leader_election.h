@@ -19,7 +19,7 @@ struct cr_leader_election_options {
     const char *name;
     struct cr_election_times times; /* all 0: cr_election_default_times */
     /* When the lease was lost and the process still lives after the time that the others wait (lease - renew), it is
-     * ended with this exit status; who finds out too late has a second. 0: it is not. */
+     * ended with this exit status; a process that finds out too late has a second. 0: it is not. */
     int exit_status;
 };
 

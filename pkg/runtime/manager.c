@@ -42,7 +42,7 @@ struct cr_manager {
     struct cr_http_server *server;
     struct cr_http_server *health_server; /* NULL: server has the pages */
     bool started;                         /* the workers */
-    size_t working;                       /* controllers whose workers have not ended */
+    size_t working;                       /* controllers with workers that have not ended */
     struct cr_timer *grace;
     bool checked; /* options.start_check has passed */
     bool leads;
@@ -238,7 +238,7 @@ void cr_manager_stop(struct cr_manager *manager)
 
 /* --- leading --- */
 
-/* No grace: whoever leads now may act on the same things. */
+/* No grace: the new leader may act on the same objects. */
 static void lost_leadership(void *arg)
 {
     struct cr_manager *manager = arg;
@@ -343,7 +343,8 @@ struct pages {
     size_t connections; /* 0: as many as other pages have */
 };
 
-/* Of the probes, which have no other pages there: enough that in a flood a kubelet has the time to ask. */
+/* Connections to the server of the probes, which has no other pages: enough that in a flood a kubelet has the time to
+ * ask. */
 enum { PROBE_CONNECTIONS = 512 };
 
 static struct cr_http_server *listen_on(struct cr_manager *manager, const struct pages *pages, struct cr_error *err)

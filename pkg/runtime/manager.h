@@ -42,7 +42,7 @@ CR_DEFINE_CLEANUP(cr_manager, struct cr_manager, cr_manager_free)
 /* Takes the informer; started by run. Workers start when all informers are synced (cr_informer_answered); /readyz says
  * which are not. Before run, or in the loop's thread: then its start is the caller's. */
 void cr_manager_add_informer(struct cr_manager *manager, struct cr_informer *informer);
-/* Ends and frees one that was added, when nobody reads its store any more. Loop thread. */
+/* Ends and frees one that was added, when no thread reads its store any more. Loop thread. */
 void cr_manager_remove_informer(struct cr_manager *manager, struct cr_informer *informer);
 
 struct cr_reconcile_result {
@@ -52,7 +52,7 @@ struct cr_reconcile_result {
 /* Plain blocking code in a worker. The whole requeue policy is here: false → backoff by the error's kind (Throttled: at
  * least retry_after_ms; Cancelled: dropped), true → forget, and again after requeue_after_ms. */
 typedef bool (*cr_reconcile_fn)(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err);
-/* Of the first controller, which the manager always has; without a function it has no workers. */
+/* Sets the function of the first controller, which the manager always has; without one it has no workers. */
 void cr_manager_set_reconciler(struct cr_manager *manager, cr_reconcile_fn reconcile, void *arg);
 struct cr_queue *cr_manager_queue(struct cr_manager *manager);
 

@@ -1,6 +1,6 @@
 /* The guard against stale caches: a key waits until the cache has seen the key's own last writes (the idea of
  * KEP-5647). Without it a reconcile that follows a write closely looks at what was before it, decides the same once
- * more, and its preconditions answer Conflict. Thread-safe; of one key, one thread at a time. */
+ * more, and its preconditions answer Conflict. Thread-safe; one thread at a time for one key. */
 #ifndef CR_RUNTIME_OWN_WRITES_H
 #define CR_RUNTIME_OWN_WRITES_H
 
@@ -11,7 +11,8 @@
 #include "codec/json.h"
 #include "runtime/store.h"
 
-/* Nobody waits longer: after a restore of etcd the cache may never get there. Preconditions protect all the same. */
+/* No reconcile waits longer: after a restore of etcd the cache may never get there. Preconditions protect all the
+ * same. */
 enum { CR_OWN_WRITES_MAX_MS = 2 * 60 * 1000 };
 
 struct cr_own_writes;

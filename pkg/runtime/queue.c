@@ -157,8 +157,8 @@ static void step_out(struct cr_queue *queue, struct item *item)
     queue->ready_len[item->low]--;
 }
 
-/* The one that watches is called last: another would have to take its place. Of two calls one may be lost, so who takes
- * something calls the next when there is more. */
+/* The one that watches is called last: another would have to take its place. One of two calls may be lost, so a worker
+ * that takes something calls the next when there is more. */
 static void call_worker(struct cr_queue *queue)
 {
     if (queue->idle)
@@ -209,15 +209,15 @@ static struct item *next_in_order(struct cr_queue *queue, bool low)
 }
 
 /* The next to be worked on; NULL: none is ready, or their namespaces have as many workers as they may. When one of low
- * priority has waited long, these have every other turn. */
+ * priority has waited long, every other one is of low priority. */
 static struct item *first_ready(struct cr_queue *queue)
 {
     const struct item *oldest = TAILQ_FIRST(&queue->ready[true]);
     struct item *normal = next_in_order(queue, false);
     struct item *low = next_in_order(queue, true);
-    bool turn = low && !queue->low_was_last && oldest->ready_ms + CR_QUEUE_LOW_WAIT_MS <= cr_clock_monotonic_ms();
-    queue->low_was_last = normal && turn;
-    return normal && !turn ? normal : low;
+    bool low_is_due = low && !queue->low_was_last && oldest->ready_ms + CR_QUEUE_LOW_WAIT_MS <= cr_clock_monotonic_ms();
+    queue->low_was_last = normal && low_is_due;
+    return normal && !low_is_due ? normal : low;
 }
 
 /* One worker watches the next delay; to wake them all for it would be for nothing. */

@@ -1,7 +1,7 @@
 /* The work queue: keys, each at most once waiting and never worked on by two at a time (client-go's workqueue
  * semantics): a key added while it is worked on is worked on again afterwards. Delays, per-key exponential backoff, and
- * two priorities, as controller-runtime's priority queue has them. Namespaces ("ns/name") take turns, so that the keys
- * of one, however many, delay no other's. Thread-safe. */
+ * two priorities, as controller-runtime's priority queue has them. Namespaces ("ns/name") are served round robin, so
+ * that the keys of one, however many, delay no other's. Thread-safe. */
 #ifndef CR_RUNTIME_QUEUE_H
 #define CR_RUNTIME_QUEUE_H
 
@@ -12,7 +12,8 @@
 #include "base/cleanup.h"
 #include "metrics/metrics.h"
 
-/* A key of low priority that has waited so long has every other turn, however many others there are. */
+/* When a key of low priority has waited so long, every other key that is taken is of low priority, however many others
+ * there are. */
 enum { CR_QUEUE_LOW_WAIT_MS = 5000 };
 
 struct cr_queue;
@@ -20,8 +21,8 @@ struct cr_queue *cr_queue_new(int64_t backoff_first_ms, int64_t backoff_max_ms);
 void cr_queue_free(struct cr_queue *queue);
 CR_DEFINE_CLEANUP(cr_queue, struct cr_queue, cr_queue_free)
 
-/* Of so many workers all but one (at least one) work for one namespace at a time: one is left for the others, whatever
- * its reconciles wait for. Once, before the first key; without it there is no limit. */
+/* At most all but one of so many workers (at least one) work for one namespace at a time: one is left for the others,
+ * whatever the reconciles of that namespace wait for. Once, before the first key; without it there is no limit. */
 void cr_queue_limit_namespaces(struct cr_queue *queue, int workers);
 /* Counts in workqueue_* (queue_metrics.h) under this name, static. Once, before the first key; metrics is not written
  * any more once the queue is freed. */
@@ -36,7 +37,7 @@ void cr_queue_add_after(struct cr_queue *queue, const char *key, int64_t delay_m
 void cr_queue_add_low(struct cr_queue *queue, const char *key, int64_t delay_ms);
 /* After the key's own backoff (jittered), which doubles each time; at least min_delay_ms. */
 void cr_queue_add_backoff(struct cr_queue *queue, const char *key, int64_t min_delay_ms);
-/* The key did well: its backoff starts anew. */
+/* The key did well: its backoff starts again from the first delay. */
 void cr_queue_forget(struct cr_queue *queue, const char *key);
 /* Blocks; owned key, NULL once the queue is shut down. The thread works for what the key was added for. */
 char *cr_queue_take(struct cr_queue *queue);

@@ -22,7 +22,7 @@ struct cr_queue_metrics {
     struct cr_metric *retries;
 };
 
-/* What is seen of the queue when somebody looks. */
+/* The state of the queue when the metrics are collected. */
 struct cr_queue_state {
     size_t depth[2];       /* [low] */
     int64_t unfinished_ns; /* of all that is worked on, together */

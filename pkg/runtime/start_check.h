@@ -12,7 +12,7 @@ struct cr_start_check;
 
 /* All in the check's thread, but for cancel. */
 struct cr_start_check_options {
-    /* Blocks for a few requests. False: it does not hold, or nobody knows, and why. */
+    /* Blocks for a few requests. False: it does not hold, or that is not known, and why. */
     bool (*holds)(void *arg, struct cr_error *err);
     /* Once for each reason that differs from the one before; may be NULL. */
     void (*on_refused)(void *arg, const struct cr_error *why);

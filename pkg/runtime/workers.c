@@ -50,7 +50,7 @@ static void requeue(struct cr_queue *queue, const char *key, bool ok, const stru
     if (err->kind == CR_ERR_CANCELLED)
         return;
     cr_queue_add_backoff(queue, key, least_delay(err));
-    /* A conflict means that somebody was faster: part of the work. */
+    /* A conflict means that another writer was faster: part of the work. */
     cr_log(err->kind == CR_ERR_CONFLICT ? CR_LOG_INFO : CR_LOG_WARN, "a reconcile failed and is tried again",
            {"key", key}, {"kind", cr_error_kind_name(err->kind)}, {"error", err->text});
 }

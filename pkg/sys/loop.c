@@ -60,7 +60,7 @@ static struct post *take_posts(struct cr_loop *loop)
     return first;
 }
 
-/* One batch: what a post posts waits for its turn behind the sockets. */
+/* One batch: what a post posts waits behind the sockets. */
 static bool run_posts(struct cr_loop *loop)
 {
     struct post *post = take_posts(loop);
@@ -134,7 +134,7 @@ void cr_loop_free(struct cr_loop *loop)
             event_free(loop->signals[i]);
     event_free(loop->wake);
     close(loop->wake_fd);
-    event_base_loop(loop->base, EVLOOP_NONBLOCK); /* libevent frees connections a turn after they were closed */
+    event_base_loop(loop->base, EVLOOP_NONBLOCK); /* libevent frees connections one pass after they were closed */
     event_base_free(loop->base);
     pthread_mutex_destroy(&loop->lock);
     free(loop);
@@ -162,7 +162,7 @@ void cr_loop_post(struct cr_loop *loop, void (*fn)(void *arg), void *arg)
     bool first = !loop->posts;
     *loop->last = post;
     loop->last = &post->next;
-    /* Within the lock: whoever runs this post may free the loop right after it. */
+    /* Within the lock: the thread that runs this post may free the loop right after it. */
     if (first)
         wake_up(loop);
     pthread_mutex_unlock(&loop->lock);

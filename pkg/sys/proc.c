@@ -58,7 +58,7 @@ bool cr_proc_is_there(const struct cr_proc *process)
     return cr_proc_read(process->pid, &now) && now.started == process->started;
 }
 
-/* Not the owner of the folder: that is root for who has changed its user by itself (proc(5), dumpable). */
+/* Not the owner of the folder: that is root for a process that has changed its user by itself (proc(5), dumpable). */
 bool cr_proc_user(pid_t pid, uid_t *out)
 {
     char path[64];
@@ -75,7 +75,7 @@ bool cr_proc_user(pid_t pid, uid_t *out)
     return found;
 }
 
-/* Of the first thread: who takes signals by sigwait has blocked them there. */
+/* The masks of the first thread: a program that takes signals by sigwait has blocked them there. */
 bool cr_proc_takes(pid_t pid, int signal)
 {
     char path[64];

@@ -20,7 +20,7 @@ struct cr_proc {
 
 /* False: there is none, or it has ended and waits for its parent. */
 bool cr_proc_read(pid_t pid, struct cr_proc *out);
-/* The same of another /proc ("/host/proc"), whose numbers may be of another process namespace. */
+/* The same from another /proc ("/host/proc"), with numbers that may be of another process namespace. */
 bool cr_proc_read_in(const char *proc, pid_t pid, struct cr_proc *out);
 /* Whether it still runs, it and not another that has its number by now. */
 bool cr_proc_is_there(const struct cr_proc *process);

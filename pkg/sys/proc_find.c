@@ -22,7 +22,7 @@ enum {
 
 static const char own_proc[] = "/proc";
 
-/* Of another user's process it cannot be read: then the kernel's name alone counts. */
+/* The file of another user's process cannot be read: then the kernel's name alone counts. */
 static bool has_file(const char *proc, pid_t pid, const char *name)
 {
     char file[4096];

@@ -7,13 +7,13 @@
 #include "base/cleanup.h"
 #include "sys/proc.h"
 
-/* The one process of that name: the kernel's, or that of its executable's file. Of several it is the one whose parent
- * has another name: the master of its workers. Never this process. Errors: NotFound, with what may be missing;
- * Conflict: several, and none is the parent of the others. */
+/* The one process of that name: the kernel's, or that of its executable's file. If there are several, it is the one
+ * with a parent of another name: the master of its workers. Never this process. Errors: NotFound, with what may be
+ * missing; Conflict: several, and none is the parent of the others. */
 bool cr_proc_find(const char *name, struct cr_proc *out, struct cr_error *err) CR_MUST_USE;
-/* The process whose pid stands on the first line of a file. Errors: NotFound (no file, no pid in it, no such process,
- * or one that is younger than the file, by the wall clock: then out is that one), Invalid (this process), those of
- * cr_file_read. */
+/* The process with the pid that stands on the first line of a file. Errors: NotFound (no file, no pid in it, no such
+ * process, or one that is younger than the file, by the wall clock: then out is that one), Invalid (this process),
+ * those of cr_file_read. */
 bool cr_proc_find_by_file(const char *path, struct cr_proc *out, struct cr_error *err) CR_MUST_USE;
 
 struct cr_procs {

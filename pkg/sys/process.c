@@ -247,7 +247,7 @@ static bool has_ended(struct child *child)
     while (pid < 0 && errno == EINTR);
     if (pid == 0)
         return false;
-    /* ECHILD: we were started with SIGCHLD ignored, and nobody knows how it ended. */
+    /* ECHILD: we were started with SIGCHLD ignored, and how it ended is not known. */
     child->waited_for = true;
     child->end->status = pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     child->end->signal = pid > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;

@@ -81,7 +81,7 @@ static void remember_leaf(struct cr_tls_context *context, const X509 *leaf)
     context->not_after_ms = wall_ms(X509_get0_notAfter(leaf));
 }
 
-/* Before OpenSSL is asked, whose words for a weak key nobody understands. */
+/* Before OpenSSL is asked, since its words for a weak key are hard to understand. */
 static EVP_PKEY *fitting_key(const struct cr_tlsreload_options *options, const struct cr_buf *text, X509 *leaf,
                              struct cr_error *err)
 {

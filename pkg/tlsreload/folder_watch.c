@@ -24,7 +24,7 @@ enum {
 struct place {
     int wd;
     struct cr_strvec names; /* that the paths look up in it */
-    bool wanted;            /* while the ways are walked anew */
+    bool wanted;            /* while the ways are walked again */
 };
 
 struct cr_folder_watch {
@@ -60,7 +60,7 @@ static struct place *place_add(struct cr_folder_watch *watch, int wd)
 }
 
 /* One inode has one watch, whatever the paths that lead to it: masks are added. */
-static struct place *look_out(struct cr_folder_watch *watch, const char *path, uint32_t mask)
+static struct place *add_watch(struct cr_folder_watch *watch, const char *path, uint32_t mask)
 {
     int wd = inotify_add_watch(watch->fd, path, mask | IN_MASK_ADD | IN_DONT_FOLLOW);
     if (wd < 0)
@@ -82,7 +82,7 @@ static bool is_gone(int error)
 static void on_folder(void *arg, const char *folder, const char *name, bool last)
 {
     struct cr_folder_watch *watch = arg;
-    struct place *place = look_out(watch, folder, last ? NAMES | CONTENT : NAMES);
+    struct place *place = add_watch(watch, folder, last ? NAMES | CONTENT : NAMES);
     if (place)
         cr_strvec_add_unique(&place->names, name);
     else if (!is_gone(errno))
@@ -91,8 +91,8 @@ static void on_folder(void *arg, const char *folder, const char *name, bool last
 
 static void on_file(void *arg, const char *path)
 {
-    /* Of a file that cannot be watched its folder tells. */
-    (void)look_out(arg, path, NAMES | CONTENT);
+    /* The watch of its folder notices changes of a file that cannot be watched. */
+    (void)add_watch(arg, path, NAMES | CONTENT);
 }
 
 static void drop_unwanted(struct cr_folder_watch *watch)
@@ -175,7 +175,8 @@ int cr_folder_watch_fd(const struct cr_folder_watch *watch)
     return watch->fd;
 }
 
-/* What happened to a neighbour of ours is nothing to us. Of a watch that was dropped there may be news in the queue. */
+/* What happened to a neighbour of ours does not concern us. The queue may still have events of a watch that was
+ * dropped. */
 static bool concerns(struct cr_folder_watch *watch, const struct inotify_event *event)
 {
     if (event->mask & IN_Q_OVERFLOW)
@@ -230,7 +231,7 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /* -1: nothing is on its way. */
-static int64_t rest_of_quiet(const struct cr_folder_watch *watch, int64_t now_ms)
+static int64_t wait_for_quiet(const struct cr_folder_watch *watch, int64_t now_ms)
 {
     if (!watch->pending)
         return -1;
@@ -239,7 +240,7 @@ static int64_t rest_of_quiet(const struct cr_folder_watch *watch, int64_t now_ms
 }
 
 /* Folders that cannot be watched (no right to read them, no watches left) are looked at now and then. */
-static int64_t rest_of_sight(struct cr_folder_watch *watch, int64_t now_ms)
+static int64_t wait_for_look(struct cr_folder_watch *watch, int64_t now_ms)
 {
     if (!watch->seen.needed)
         return -1;
@@ -259,8 +260,8 @@ int cr_folder_watch_due(struct cr_folder_watch *watch, int64_t now_ms)
         note(watch, now_ms);
     if (moved)
         walk_all(watch);
-    int64_t sight = rest_of_sight(watch, now_ms);
-    int64_t quiet = rest_of_quiet(watch, now_ms);
+    int64_t sight = wait_for_look(watch, now_ms);
+    int64_t quiet = wait_for_quiet(watch, now_ms);
     watch->pending = watch->pending && quiet != 0;
     if (quiet < 0 || sight < 0)
         return (int)(quiet < 0 ? sight : quiet);

@@ -1,7 +1,7 @@
-/* Tells when files may have changed, by the folders that lead to them (inotify(7)): a file itself is the wrong thing to
- * watch, since it is mostly replaced, not written. Every folder is watched that a path goes through by symbolic links,
- * so that the swap of ..data in a Secret's volume is seen (also when the folder of before stays), as are renames,
- * writes in place, and folders that are removed and come back. No thread of its own, no timer: who owns it polls its
+/* Notices when files may have changed, by the folders that lead to them (inotify(7)): a file itself is the wrong thing
+ * to watch, since it is mostly replaced, not written. Every folder is watched that a path goes through by symbolic
+ * links, so that the swap of ..data in a Secret's volume is seen (also when the earlier folder stays), as are renames,
+ * writes in place, and folders that are removed and come back. No thread of its own, no timer: its owner polls its
  * descriptor. Not thread-safe. */
 #ifndef CR_TLSRELOAD_FOLDER_WATCH_H
 #define CR_TLSRELOAD_FOLDER_WATCH_H
@@ -30,7 +30,7 @@ int cr_folder_watch_fd(const struct cr_folder_watch *watch);
 
 /* Takes in what happened and says how long until the files are to be read: 0, now, and the change counts as taken; -1,
  * nothing happened, wait for the descriptor; else milliseconds, after which, or when the descriptor is readable again,
- * it is asked anew. now_ms: monotonic. Events that the kernel dropped count as a change of everything. */
+ * it is asked again. now_ms: monotonic. Events that the kernel dropped count as a change of everything. */
 int cr_folder_watch_due(struct cr_folder_watch *watch, int64_t now_ms);
 
 #endif

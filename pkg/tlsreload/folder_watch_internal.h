@@ -14,13 +14,13 @@
 enum { CR_FOLDER_WATCH_LOOK_MS = 1000 };
 
 struct cr_way_visitor {
-    /* name is about to be looked up in folder, whose path is free of links; last: as the path's last part, by now. */
+    /* name is about to be looked up in folder, a path without links; last: as the path's last part, by now. */
     void (*on_folder)(void *arg, const char *folder, const char *name, bool last);
     /* The way's end, which exists. */
     void (*on_file)(void *arg, const char *path);
 };
 
-/* The same path wherever the process goes later. Owned. Errors: Transient, nobody knows where it is now. */
+/* The same path wherever the process goes later. Owned. Errors: Transient, the working directory is not known. */
 char *cr_way_absolute(const char *path, struct cr_error *err) CR_MUST_USE;
 /* Goes the way of an absolute path, part by part and link by link as the kernel does (path_resolution(7)), as far as
  * there is one. */

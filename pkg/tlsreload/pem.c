@@ -82,7 +82,7 @@ STACK_OF(X509) * cr_tls_chain_read(const struct cr_buf *text, struct cr_error *e
     return NULL;
 }
 
-/* There is nobody to ask. */
+/* There is no user to ask. */
 static int no_passphrase(char *buf, int size, int writing, void *arg)
 {
     (void)buf;

@@ -73,7 +73,7 @@ static bool same_inode(const struct stat *a, const struct stat *b)
 }
 
 /* The link that a kubelet swaps (pkg/volume/util/atomic_writer.go): each swap is a new link, so its identity and times
- * tell more than its target, which may come back. */
+ * show more than its target, which may come back. */
 static void look_at_mount(struct source *source)
 {
     const char *slash = strrchr(source->path, '/');
@@ -124,7 +124,7 @@ static bool open_at_one_moment(struct sources *s, struct cr_error *err)
     return true;
 }
 
-/* Of a file that was written to just now; times that lie ahead (of another machine's clock) say nothing. */
+/* A file is fresh that was written to just now; times that lie ahead (of another machine's clock) say nothing. */
 static bool is_fresh(const struct source *source)
 {
     struct timespec now;
@@ -142,7 +142,7 @@ static bool any_fresh(const struct sources *s)
     return false;
 }
 
-/* From times that are old enough to tell every write that comes behind them. */
+/* Starts from times that are old enough to show every write that comes behind them. */
 static bool let_settle(struct sources *s, struct cr_error *err)
 {
     if (!any_fresh(s))
@@ -205,7 +205,7 @@ static bool read_all(const struct sources *s, size_t max, struct cr_buf *const *
 }
 
 /* First all are open at one moment, then none is written to while they are read: what the paths lead to meanwhile does
- * not matter, so that a writer who swaps all the time does not keep anybody from reading. */
+ * not matter, so that a writer that swaps all the time does not prevent reading. */
 static bool try_once(struct sources *s, size_t max, struct cr_buf *const *out, struct cr_error *err)
 {
     sources_close(s);

@@ -101,13 +101,13 @@ static struct cr_tls_context *swap(struct cr_tlsreload *tls, struct cr_tls_conte
     return before;
 }
 
-static void tell(const struct cr_tlsreload *tls, const struct cr_tlsreload_event *event)
+static void notify(const struct cr_tlsreload *tls, const struct cr_tlsreload_event *event)
 {
     if (tls->options.on_event)
         tls->options.on_event(tls->options.arg, event);
 }
 
-static void tell_reloaded(const struct cr_tlsreload *tls, const struct cr_tls_context *before)
+static void notify_reloaded(const struct cr_tlsreload *tls, const struct cr_tls_context *before)
 {
     const struct cr_tls_context *now = tls->current;
     const struct cr_tlsreload_event event = {
@@ -119,7 +119,7 @@ static void tell_reloaded(const struct cr_tlsreload *tls, const struct cr_tls_co
         .trust_changed = !cr_tls_context_keeps_cas(before, now) || !cr_tls_context_keeps_cas(now, before),
         .problem = "",
     };
-    tell(tls, &event);
+    notify(tls, &event);
 }
 
 void cr_tlsreload_report(struct cr_tlsreload *tls, const struct cr_tls_refusal *refusal)
@@ -136,10 +136,11 @@ void cr_tlsreload_report(struct cr_tlsreload *tls, const struct cr_tls_refusal *
         .before = tls->current->leaf,
         .problem = refusal->error.text,
     };
-    tell(tls, &event);
+    notify(tls, &event);
 }
 
-/* What was refused and is served again is reloaded too: whoever heard of the refusal shall hear of its end. */
+/* What was refused and is served again is reloaded too: the listener that was notified of the refusal is notified of
+ * its end. */
 static bool is_served(const struct cr_tlsreload *tls, const struct cr_tls_texts *texts)
 {
     return !tls->state.failing && memcmp(texts->digest, tls->current->digest, sizeof texts->digest) == 0;
@@ -153,7 +154,7 @@ static enum cr_tls_look take(struct cr_tlsreload *tls, const struct cr_tls_texts
         return CR_TLS_REFUSED;
     tls->sessions = *next;
     CR_CLEANUP(cr_tls_context) struct cr_tls_context *before = swap(tls, cr_steal(&fresh));
-    tell_reloaded(tls, before);
+    notify_reloaded(tls, before);
     return CR_TLS_RELOADED;
 }
 
@@ -172,7 +173,7 @@ enum cr_tls_look cr_tlsreload_look(struct cr_tlsreload *tls, struct cr_tls_refus
     return look;
 }
 
-/* --- for everybody --- */
+/* --- for all callers --- */
 
 static struct cr_tlsreload *new_empty(void)
 {

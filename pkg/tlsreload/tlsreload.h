@@ -9,8 +9,8 @@
  *     cr_tlsreload_free(tls);
  *
  * What was refused is tried again for a moment (a certificate and its key may be written one after the other), then
- * told once; the next change is looked at anew. A certificate that has expired, or is not valid yet, is not taken in
- * the place of a valid one; a server that begins with one serves it: see not_after_ms.
+ * reported once; the next change is looked at again. A certificate that has expired, or is not valid yet, is not taken
+ * in the place of a valid one; a server that begins with one serves it: see not_after_ms.
  *
  * Sessions are resumed by tickets only. A resumed client is not verified again (RFC 8446, section 2.2), so the keys of
  * tickets live as long as no client CA is dropped; when one is, new ones take their place. Open connections of its
@@ -42,10 +42,10 @@ struct cr_tlsreload_options {
     const char *private_key; /* PEM, not encrypted */
     const char *client_ca;   /* PEM bundle; NULL with CLIENTS_NONE */
     enum cr_tlsreload_clients clients;
-    /* For more than the defaults (TLS 1.2 and 1.3): ALPN, ciphers. Called for every new context before anybody gets it,
-     * in the thread that makes it: that of cr_tlsreload_new, later the watcher's. NULL: nothing. */
+    /* For more than the defaults (TLS 1.2 and 1.3): ALPN, ciphers. Called for every new context before any connection
+     * gets it, in the thread that makes it: that of cr_tlsreload_new, later the watcher's. NULL: nothing. */
     void (*configure)(void *arg, struct ssl_ctx_st *context);
-    /* Each reload that was done or refused, in the watcher's thread; must not block for long. NULL: nobody listens. */
+    /* Each reload that was done or refused, in the watcher's thread; must not block for long. NULL: not called. */
     void (*on_event)(void *arg, const struct cr_tlsreload_event *event);
     void *arg;
 };
@@ -56,12 +56,12 @@ struct cr_tlsreload;
  * to 8192 bits), ECDSA (P-256, P-384, P-521) and Ed25519; a certificate of the chain or of the bundle cannot be read;
  * the options contradict each other. Owned. */
 struct cr_tlsreload *cr_tlsreload_new(const struct cr_tlsreload_options *options, struct cr_error *err) CR_MUST_USE;
-/* The same of texts that lie in memory, for a server whose material nobody has in files: it stays what it is, and
+/* The same with texts in memory, for a server without files of its material: it stays what it is, and
  * cr_tlsreload_start does nothing. No client is asked for a certificate. name: of the material, in errors. All is
  * borrowed for the call. Errors: Invalid. Owned. */
 struct cr_tlsreload *cr_tlsreload_new_fixed(const char *name, const char *certificate, const char *private_key,
                                             struct cr_error *err) CR_MUST_USE;
-/* Ends the watcher, and waits for it: not from its callbacks. Contexts that were handed out live on for who holds them.
+/* Ends the watcher, and waits for it: not from its callbacks. Contexts that were handed out live on for their holders.
  */
 void cr_tlsreload_free(struct cr_tlsreload *tls);
 CR_DEFINE_CLEANUP(cr_tlsreload, struct cr_tlsreload, cr_tlsreload_free)

@@ -19,10 +19,10 @@ struct cr_tls_watcher {
 
 struct cr_tlsreload {
     struct cr_tlsreload_options options;
-    char *paths[3]; /* owned: certificate, key, client CAs; absolute. Of fixed material: what errors call it */
+    char *paths[3]; /* owned: certificate, key, client CAs; absolute. For fixed material: what errors call it */
     bool fixed;     /* there are no files */
     struct cr_tls_watcher watcher;
-    struct cr_tls_sessions sessions; /* of who looks: cr_tlsreload_new, then the watcher's thread */
+    struct cr_tls_sessions sessions; /* for the thread that looks: cr_tlsreload_new's, then the watcher's */
 
     pthread_mutex_t lock;            /* held for moments: never while something is read or made */
     struct cr_tls_context *current;  /* under the lock; never NULL */

@@ -10,19 +10,19 @@
 #include "base/thread.h"
 
 enum {
-    TRIES = 4, /* of a consistent reading, before it is told that there is none */
+    TRIES = 4, /* of a consistent reading, before it is reported that there is none */
     FIRST_PAUSE_MS = 100,
     LONGEST_MS = 5000,   /* so long it goes unsaid at most, however often the files change meanwhile */
     SLOW_MS = 30 * 1000, /* between looks that nothing in the files asks for */
 };
 
-/* What went wrong since the last look that went well, or was told. */
+/* What went wrong since the last look that went well, or was reported. */
 struct trouble {
     int tries;
-    int64_t since_ms; /* of the first try of what is not told yet; -1: none */
+    int64_t since_ms; /* of the first try of what is not reported yet; -1: none */
     int64_t next_ms;  /* of the next try; -1: when something happens */
-    bool told;
-    struct cr_tls_refusal last_told;
+    bool reported;
+    struct cr_tls_refusal last_reported;
 };
 
 static void forget(struct trouble *trouble)
@@ -30,13 +30,13 @@ static void forget(struct trouble *trouble)
     *trouble = (struct trouble){.since_ms = -1, .next_ms = -1};
 }
 
-static bool is_told(const struct trouble *trouble, const struct cr_tls_refusal *refusal)
+static bool is_reported(const struct trouble *trouble, const struct cr_tls_refusal *refusal)
 {
-    return trouble->told && memcmp(trouble->last_told.digest, refusal->digest, sizeof refusal->digest) == 0 &&
-           strcmp(trouble->last_told.error.text, refusal->error.text) == 0;
+    return trouble->reported && memcmp(trouble->last_reported.digest, refusal->digest, sizeof refusal->digest) == 0 &&
+           strcmp(trouble->last_reported.error.text, refusal->error.text) == 0;
 }
 
-/* What no event will tell of: that the disk works again, or that the time has come. */
+/* What causes no event: that the disk works again, or that the time has come. */
 static bool heals_silently(const struct cr_tls_refusal *refusal)
 {
     return refusal->in_time || refusal->error.kind == CR_ERR_TRANSIENT;
@@ -46,7 +46,7 @@ static void refused(struct cr_tlsreload *tls, struct trouble *trouble, const str
 {
     int64_t now = cr_clock_monotonic_ms();
     trouble->next_ms = heals_silently(refusal) ? now + SLOW_MS : -1;
-    if (is_told(trouble, refusal)) {
+    if (is_reported(trouble, refusal)) {
         trouble->since_ms = -1;
         return;
     }
@@ -56,8 +56,8 @@ static void refused(struct cr_tlsreload *tls, struct trouble *trouble, const str
         trouble->next_ms = now + ((int64_t)FIRST_PAUSE_MS << trouble->tries++);
         return;
     }
-    trouble->told = true;
-    trouble->last_told = *refusal;
+    trouble->reported = true;
+    trouble->last_reported = *refusal;
     trouble->since_ms = -1;
     cr_tlsreload_report(tls, refusal);
 }
@@ -72,7 +72,7 @@ static void look(struct cr_tlsreload *tls, struct trouble *trouble)
 }
 
 /* ms until the next look, at most; -1: none is planned. */
-static int rest(const struct trouble *trouble, int due, int64_t now)
+static int next_wait_ms(const struct trouble *trouble, int due, int64_t now)
 {
     if (trouble->next_ms < 0)
         return due;
@@ -98,7 +98,7 @@ static void *watch_on(void *arg)
         int due = cr_folder_watch_due(tls->watcher.watch, now);
         if (due == 0)
             trouble.tries = 0;
-        int wait = rest(&trouble, due, now);
+        int wait = next_wait_ms(&trouble, due, now);
         if (wait == 0)
             look(tls, &trouble);
         else if (stopped(&tls->watcher, wait))

@@ -69,7 +69,8 @@ static bool connect_to(struct cr_connection *connection, const struct cr_address
     return !error || not_connected(connection->address, error, err);
 }
 
-/* In a cluster without IPv4 a program listens on [::1] alone. What is said when nobody does is of the first try. */
+/* In a cluster without IPv4 a program listens on [::1] alone. When no program listens, the error is that of the first
+ * try. */
 static bool connect_to_other_localhost(struct cr_connection *connection)
 {
     static const char name[] = "localhost:";

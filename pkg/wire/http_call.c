@@ -28,7 +28,7 @@ static bool check(const struct cr_http_call *call, struct cr_error *err)
                         call->target);
 }
 
-/* RFC 9110, section 8.6: who sends nothing with them says so. */
+/* RFC 9110, section 8.6: a client that sends nothing with them says so. */
 static bool may_have_content(const char *method)
 {
     return cr_streq(method, "POST") || cr_streq(method, "PUT") || cr_streq(method, "PATCH");

@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "base/text.h"
 
-enum { SHOWN = 60 /* bytes of somebody else's words */, HEX = 16 };
+enum { SHOWN = 60 /* bytes of the peer's words */, HEX = 16 };
 
 static const char beginning[] = "HTTP/1.";
 

@@ -11,7 +11,7 @@
 
 /* "HTTP/1.1 200 OK". */
 bool cr_http_status_line(const char *line, size_t len, int *status, bool *is_1_0, struct cr_error *err) CR_MUST_USE;
-/* Whether what has come so far can become one: so that who speaks something else is not waited for. */
+/* Whether what has come so far can become one: so that no time is spent waiting for a peer with another protocol. */
 bool cr_http_may_be_status_line(const char *line, size_t len);
 /* "Name: value"; *name_len bytes of the line are the name, *value what is behind the colon, white space around it
  * cut off in place. */

@@ -186,7 +186,7 @@ static bool take_line(struct cr_http_parse *parse, struct cr_error *err)
     }
 }
 
-/* What cannot become right any more is refused at once: who speaks another protocol may now wait for us. */
+/* What cannot become right any more is refused at once: a peer with another protocol may now wait for us. */
 static bool check_begun_line(const struct cr_http_parse *parse, struct cr_error *err)
 {
     const struct cr_buf *line = &parse->line;

@@ -39,7 +39,7 @@ struct cr_http_parse {
     size_t left;        /* of the body, or of the chunk */
     struct cr_buf line; /* so far */
     size_t head_len;
-    /* Of the head under way. */
+    /* State of the head under way. */
     int code;
     bool is_1_0;
     bool has_fields;

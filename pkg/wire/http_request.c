@@ -149,7 +149,7 @@ static void read_lines(struct cr_http_ask *ask)
     ask->whole = true;
 }
 
-/* Of a text that ends with a line feed: bytes of its last line, with its end. */
+/* The text ends with a line feed. True: its last line is empty. */
 static bool ends_with_empty_line(const struct cr_buf *text)
 {
     const char *end = text->data + text->len;

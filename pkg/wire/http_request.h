@@ -16,7 +16,7 @@ struct cr_http_ask {
     const char *method;
     const char *path;          /* of the target, as sent, without the query */
     const char *authorization; /* NULL: none */
-    bool has_body;             /* one follows, which nobody here reads */
+    bool has_body;             /* one follows, which is not read here */
     bool last;                 /* no other request may follow on the connection (RFC 9112, section 9.6) */
     /* The rest is its own. */
     struct cr_buf text; /* wiped: it may have a token */

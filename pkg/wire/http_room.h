@@ -1,8 +1,8 @@
 /* The places that an HTTP server has for connections, and which connection gives way when they are taken. Pure.
  *
- * Whoever opens connections can open any number of them, from any number of addresses, so no limit of a peer alone
- * keeps a place free. What does: a newcomer always gets a place, and one that has done less for it gives way; and those
- * whose request is whole have half of the places at most, so that a newcomer, be it the youngest of its peer, has the
+ * A hostile client can open any number of connections, from any number of addresses, so no limit of a peer alone keeps
+ * a place free. What does: a newcomer always gets a place, and one that has done less for it gives way; and connections
+ * with a whole request have half of the places at most, so that a newcomer, be it the youngest of its peer, has the
  * time in which CR_HTTP_ROOM_FREE(max) others come to send its request. */
 #ifndef CR_WIRE_HTTP_ROOM_H
 #define CR_WIRE_HTTP_ROOM_H
@@ -49,7 +49,7 @@ struct cr_http_room {
     struct cr_http_peer *peers; /* owned; max + 1 */
 };
 
-/* Of the places, how many may be taken by requests that are being answered, by those that wait for us, and how many are
+/* How many of the places may be taken by requests that are being answered, by those that wait for us, and how many are
  * left for those that are not whole. */
 #define CR_HTTP_ROOM_BUSY(max)  ((max) / 2)
 #define CR_HTTP_ROOM_ASKED(max) ((max) / 4)
@@ -66,20 +66,22 @@ void cr_http_room_move(struct cr_http_room *room, struct cr_http_place *place, e
 void cr_http_room_leave(struct cr_http_room *room, struct cr_http_place *place);
 
 bool cr_http_room_is_full(const struct cr_http_room *room);
-/* More than half of the places are taken: nobody keeps his for another request, since newcomers come before those. */
+/* More than half of the places are taken: no client keeps its place for another request, since newcomers come before
+ * those. */
 bool cr_http_room_is_crowded(const struct cr_http_room *room);
 /* More are being answered, or wait for their page, than may be. */
 bool cr_http_room_is_too_busy(const struct cr_http_room *room);
 /* More wait for us than may. */
 bool cr_http_room_waits_too_much(const struct cr_http_room *room);
 
-/* Whether a gives way rather than b: by stage; then the one of the peer that has more in that stage; of equals the
- * older connection (one request more makes it no younger), but of those that wait for us the one that began to wait
- * last: they are legitimate, and whoever came first stays. */
+/* Whether a gives way rather than b: by stage; then the one of the peer that has more in that stage; among equals the
+ * older connection (one request more makes it no younger), but among those that wait for us the one that began to wait
+ * last: they are legitimate, and the one that came first stays. */
 bool cr_http_place_gives_way(const struct cr_http_place *a, const struct cr_http_place *b);
 /* Whether the newcomer may have the place of another in that one's stage: when its peer then has no more in there. */
 bool cr_http_place_may_replace(const struct cr_http_place *newcomer, const struct cr_http_place *other);
-/* Of two whose pages are to be made: that of the peer with fewer answers under way, else the older. */
+/* Whether the page for a is made before the page for b: first that of the peer with fewer answers under way, else the
+ * older. */
 bool cr_http_place_goes_first(const struct cr_http_place *a, const struct cr_http_place *b);
 
 #endif

@@ -39,13 +39,13 @@ static void answer(struct cr_http_connection *connection)
         cr_http_connection_reply(connection, status, content_type, "", &body);
 }
 
-void cr_http_server_turn(struct cr_http_server *server)
+void cr_http_server_schedule(struct cr_http_server *server)
 {
     if (!TAILQ_EMPTY(&server->queue))
-        cr_timer_arm(server->turn, 0);
+        cr_timer_arm(server->next_page, 0);
 }
 
-/* Of those whose page is to be made; NULL: none. */
+/* The next of those that wait for their page to be made; NULL: none. */
 static struct cr_http_connection *next_waiting(struct cr_http_server *server)
 {
     struct cr_http_connection *next = TAILQ_FIRST(&server->queue);
@@ -80,11 +80,11 @@ static void serve_next(void *arg)
         return;
     int64_t wait_ms = wait_for_readers(server, next);
     if (wait_ms > 0) {
-        cr_timer_arm(server->turn, wait_ms);
+        cr_timer_arm(server->next_page, wait_ms);
         return;
     }
     answer(next); /* which takes it from the queue, since its stage is another then */
-    cr_http_server_turn(server);
+    cr_http_server_schedule(server);
 }
 
 void cr_http_server_serve(struct cr_http_connection *connection)
@@ -95,7 +95,7 @@ void cr_http_server_serve(struct cr_http_connection *connection)
         return;
     }
     cr_http_connection_move(connection, CR_HTTP_QUEUED, -1);
-    cr_http_server_turn(server);
+    cr_http_server_schedule(server);
 }
 
 void cr_http_server_dispatch(struct cr_http_connection *connection)
@@ -174,7 +174,7 @@ struct cr_http_server *cr_http_server_new(struct cr_loop *loop)
     server->loop = loop;
     server->spare = -1;
     server->routes = cr_strmap_new(free);
-    server->turn = cr_timer_new(loop, serve_next, server);
+    server->next_page = cr_timer_new(loop, serve_next, server);
     LIST_INIT(&server->connections);
     TAILQ_INIT(&server->queue);
     cr_http_server_limit(server, &(struct cr_http_limits){0});
@@ -190,7 +190,7 @@ void cr_http_server_free(struct cr_http_server *server)
         cr_http_connection_free(at);
     if (server->spare >= 0)
         close(server->spare);
-    cr_timer_free(server->turn);
+    cr_timer_free(server->next_page);
     cr_strmap_free(server->routes);
     cr_http_room_dispose(&server->room);
     free(server);

@@ -6,7 +6,7 @@
  *    at most, for a newcomer to ask before it can have to give way itself.
  *  - Each stage of a connection has a deadline that begins with the stage; what the other side sends does not put it
  * off.
- *  - In one turn of the loop a server takes so many new connections, reads so many bytes and answers one request of
+ *  - In one pass of the loop a server takes so many new connections, reads so many bytes and answers one request of
  * each connection, and makes one of its costly pages (cr_http_server_make_one_at_a_time).
  *  - Answers that are not out yet have so many bytes together; kernel buffers are small.
  *
@@ -41,8 +41,8 @@ void cr_http_pending_refuse(struct cr_http_pending *pending, int status, const c
 typedef void (*cr_http_waiter)(void *arg, struct cr_http_pending *pending);
 /* Who asked has hung up, or the server is gone. */
 bool cr_http_pending_is_gone(const struct cr_http_pending *pending);
-/* Loop thread, or after the loop has ended; also when the server is gone, or who asked has hung up: then nobody reads
- * it. content_type: static. Frees pending. */
+/* Loop thread, or after the loop has ended; also when the server is gone, or the client has hung up: then it is not
+ * read. content_type: static. Frees pending. */
 void cr_http_pending_answer(struct cr_http_pending *pending, int status, const char *content_type,
                             const struct cr_buf *body);
 
@@ -57,16 +57,16 @@ CR_DEFINE_CLEANUP(cr_http_server, struct cr_http_server, cr_http_server_free)
  * connection then closed. */
 void cr_http_server_handle(struct cr_http_server *server, const char *path, cr_http_handler handler, void *arg);
 /* The same behind a guard. A quarter of the connections may wait for guards and waiters; beyond that one of the peer
- * that has the most of them is told 503, or the newcomer when its own has as many. */
+ * that has the most of them is answered with 503, or the newcomer when its own peer has as many. */
 void cr_http_server_handle_guarded(struct cr_http_server *server, const char *path, cr_http_handler handler, void *arg,
                                    cr_http_guard guard, void *guard_arg);
 /* GET alone: what begins something must not begin by a HEAD, which promises to change nothing (RFC 9110, section
  * 9.2.1). However long the answer takes, no deadline ends its connection. */
 void cr_http_server_handle_waiting(struct cr_http_server *server, const char *path, cr_http_waiter waiter, void *arg);
-/* A page of handler's that costs milliseconds: one of them is made in a turn of the loop, and none while 8 MiB of
+/* A page of handler's that costs milliseconds: one of them is made in a pass of the loop, and none while 8 MiB of
  * answers are not out; then one that has had 2 s to take its answer gives way. After it is handled. */
 void cr_http_server_make_one_at_a_time(struct cr_http_server *server, const char *path);
-/* Requests of pages that take their time that somebody waits for, and answers that are not out yet. */
+/* The number of requests for slow pages that a client waits for, and of answers that are not out yet. */
 size_t cr_http_server_waiting(const struct cr_http_server *server);
 /* Milliseconds; 0 stands for the default. */
 struct cr_http_limits {
@@ -89,8 +89,9 @@ struct cr_http_counts {
 };
 struct cr_http_counts cr_http_server_counts(const struct cr_http_server *server);
 
-/* What each new connection, on all its addresses, is spoken through: make returns a bufferevent without a descriptor,
- * that closes its descriptor (BEV_OPT_CLOSE_ON_FREE), which the server then owns; it must not fail. Before it listens.
+/* The transport of each new connection, on all addresses of the server: make returns a bufferevent without a
+ * descriptor, that closes its descriptor (BEV_OPT_CLOSE_ON_FREE), which the server then owns; it must not fail. Before
+ * it listens.
  */
 void cr_http_server_use_connections(struct cr_http_server *server,
                                     struct bufferevent *(*make)(struct event_base *base, void *arg), void *arg);

@@ -15,15 +15,16 @@
 #include "wire/listen.h"
 
 enum {
-    AT_ONCE = 64,    /* new ones in a turn of the loop, on each address */
+    AT_ONCE = 64,    /* new ones in a pass of the loop, on each address */
     TLS_AT_ONCE = 4, /* each of them costs a signature sooner or later */
     PAUSE_MS = 100,
     YOUNG_MS = 25, /* so long a newcomer may ask before it can have to give way */
-    /* Of the kernel for each connection: requests are small, and who does not read his answer must not fill memory. */
+    /* The kernel's buffers for each connection: requests are small, and a client that does not read its answer must not
+     * fill memory. */
     RECEIVE_BUFFER = 8 * 1024,
     SEND_BUFFER = 64 * 1024,
     VANISHED_S = 60,
-    TELL_EACH_MS = 60 * 1000,
+    LOG_EACH_MS = 60 * 1000,
 };
 
 /* --- who gives way --- */
@@ -41,22 +42,22 @@ struct cr_http_connection *cr_http_server_victim(struct cr_http_server *server, 
 }
 
 /* At most once a minute. */
-static void tell(struct cr_http_server *server)
+static void log_gave_way(struct cr_http_server *server)
 {
     int64_t now_ms = cr_clock_monotonic_ms();
-    if (server->told && now_ms - server->told_ms < TELL_EACH_MS)
+    if (server->logged && now_ms - server->logged_ms < LOG_EACH_MS)
         return;
     char port[16];
     char number[32];
     snprintf(port, sizeof port, "%d", server->port);
-    snprintf(number, sizeof number, "%zu", server->counts.gave_way - server->told);
+    snprintf(number, sizeof number, "%zu", server->counts.gave_way - server->logged);
     cr_log(CR_LOG_WARN, "too many connections: those that ask nothing or do not read give way to others",
            {"port", port}, {"closed", number});
-    server->told = server->counts.gave_way;
-    server->told_ms = now_ms;
+    server->logged = server->counts.gave_way;
+    server->logged_ms = now_ms;
 }
 
-/* That a connection without a request goes for another is nothing to tell of. */
+/* It is not logged that a connection without a request goes for another. */
 void cr_http_server_give_way(struct cr_http_connection *victim)
 {
     struct cr_http_server *server = victim->server;
@@ -64,7 +65,7 @@ void cr_http_server_give_way(struct cr_http_connection *victim)
     server->counts.gave_way++;
     cr_http_connection_free(victim);
     if (!idle)
-        tell(server);
+        log_gave_way(server);
 }
 
 /* --- new connections --- */
@@ -92,8 +93,8 @@ static void pause_listening(struct cr_http_server *server, int64_t ms)
     cr_timer_arm(server->pause, ms);
 }
 
-/* No descriptor is to be had: somebody gives way, or the spare one does, or the newcomers wait. Those of a TLS
- * connection come back a turn later. */
+/* No descriptor is to be had: a connection gives way, or the spare descriptor does, or the newcomers wait. The
+ * descriptor of a TLS connection comes back one pass later. */
 static void make_descriptor(struct cr_http_server *server)
 {
     struct cr_http_connection *victim = cr_http_server_victim(server, CR_HTTP_IDLE, CR_HTTP_READING, NULL);
@@ -107,8 +108,8 @@ static void make_descriptor(struct cr_http_server *server)
     }
 }
 
-/* False: whoever would have to give way has just come. The others wait in the kernel, whose queue is far longer than
- * what comes in that time. */
+/* False: the connection that would have to give way has just come. The others wait in the kernel: its queue is far
+ * longer than what comes in that time. */
 static bool make_room(struct cr_http_server *server)
 {
     if (!cr_http_room_is_full(&server->room))
@@ -129,7 +130,8 @@ static void let_in(struct cr_http_server *server, int fd, const struct sockaddr 
     cr_http_connection_new(server, fd, from);
 }
 
-/* Looked at first: nobody gives way for nobody, and Linux says that descriptors are used up before it looks. */
+/* Looked at first: no connection gives way when none waits, and Linux says that descriptors are used up before it
+ * looks. */
 static bool has_newcomers(int listening)
 {
     struct pollfd queue = {.fd = listening, .events = POLLIN};

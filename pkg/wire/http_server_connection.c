@@ -47,10 +47,10 @@ static void end_answer(struct cr_http_connection *connection)
     connection->out = 0;
     server->waiting -= connection->waits;
     connection->waits = false;
-    cr_http_server_turn(server); /* the next page may have waited for it */
+    cr_http_server_schedule(server); /* the next page may have waited for it */
 }
 
-/* At once where the descriptor is ours: others may need it. That of TLS is closed by libevent, in its next turn. */
+/* At once where the descriptor is ours: others may need it. libevent closes that of TLS, in its next pass. */
 static void close_stream(struct cr_http_connection *connection)
 {
     int fd = connection->server->make ? -1 : bufferevent_getfd(connection->stream);
@@ -180,7 +180,8 @@ static void on_written(struct bufferevent *stream, void *arg)
         on_answered(connection);
 }
 
-/* Who says no more may still read; but of who waits for long it is all that is seen when he hangs up. */
+/* A client that sends no more may still read; but when a client that waits for long hangs up, this event is all that is
+ * seen. */
 static void on_event(struct bufferevent *stream, short what, void *arg)
 {
     (void)stream;
@@ -241,13 +242,14 @@ static void make_head(const struct cr_http_connection *connection, int status, c
                   content_type, body_len, extra, connection->last ? "Connection: close\r\n" : "");
 }
 
-/* What the kernel takes at once: the answer to a probe, so that nobody else's turn comes between. Its length. */
+/* Sends what the kernel takes at once: the answer to a probe, so that no other connection comes between. Returns its
+ * length. */
 static size_t send_at_once(const struct cr_http_connection *connection, const struct cr_buf *answer)
 {
     if (connection->server->make)
         return 0;
     ssize_t len = send(bufferevent_getfd(connection->stream), answer->data, answer->len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    return len > 0 ? (size_t)len : 0; /* of an error libevent hears as well */
+    return len > 0 ? (size_t)len : 0; /* libevent notices an error as well */
 }
 
 void cr_http_connection_reply(struct cr_http_connection *connection, int status, const char *content_type,

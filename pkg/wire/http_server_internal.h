@@ -37,7 +37,7 @@ struct cr_http_connection {
     struct cr_timer *deadline; /* of its stage; it is never put off by what the other side sends */
     struct cr_http_ask ask;
     const struct cr_http_route *route;
-    struct cr_http_pending *pending; /* NULL: nobody has it; owned by who has it */
+    struct cr_http_pending *pending; /* NULL: no handler has it; owned by the handler that has it */
     int64_t came_ms;                 /* when it was accepted */
     int64_t answered_ms;             /* when its answer began */
     size_t out;                      /* bytes of its answer, until all are out */
@@ -60,7 +60,7 @@ struct cr_http_server {
     struct cr_http_room room; /* from the first address on */
     LIST_HEAD(, cr_http_connection) connections;
     TAILQ_HEAD(cr_http_queue, cr_http_connection) queue; /* for pages that are made one at a time */
-    struct cr_timer *turn;
+    struct cr_timer *next_page;
     struct cr_http_listener listeners[CR_HTTP_MAX_ADDRESSES];
     size_t addresses;
     struct cr_timer *pause;                                          /* of the listeners, when files are used up */
@@ -70,8 +70,8 @@ struct cr_http_server {
     size_t waiting;
     size_t out; /* bytes of all answers that are not out */
     struct cr_http_counts counts;
-    size_t told; /* of those that gave way, how many the log knows of */
-    int64_t told_ms;
+    size_t logged; /* of those that gave way, how many the log knows of */
+    int64_t logged_ms;
     int port;
 };
 
@@ -79,10 +79,10 @@ struct cr_http_server {
 
 /* The head of its request is whole. connection may be gone afterwards. */
 void cr_http_server_dispatch(struct cr_http_connection *connection);
-/* Makes the answer of its route: when its turn comes, where the route wants that. */
+/* Makes the answer of its route; where the route is made one at a time, when the queue comes to it. */
 void cr_http_server_serve(struct cr_http_connection *connection);
 /* Looks at the queue as soon as the loop has looked at all connections. */
-void cr_http_server_turn(struct cr_http_server *server);
+void cr_http_server_schedule(struct cr_http_server *server);
 
 /* --- http_server_accept.c --- */
 

@@ -1,5 +1,5 @@
-/* Requests whose answer is decided elsewhere: by a guard, or by a page that takes its time. They are no slow clients:
- * it is us they wait for. So they have no deadline, but places of their own. */
+/* Requests with an answer that is decided elsewhere: by a guard, or by a page that takes its time. They are no slow
+ * clients: it is us they wait for. So they have no deadline, but places of their own. */
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@ void cr_http_pending_forget(struct cr_http_connection *connection)
     connection->pending = NULL;
 }
 
-/* What is left of pending: who asked, NULL when nobody waits for the answer. */
+/* What is left of pending: the connection that asked, NULL when no client waits for the answer. */
 static struct cr_http_connection *settle(struct cr_http_pending *pending)
 {
     struct cr_http_connection *connection = pending->connection;

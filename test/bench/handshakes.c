@@ -13,7 +13,7 @@
 #include "ends.h"
 #include "generations.h"
 
-enum { GENERATIONS = 40, STEP_US = 4000, REST_MS = 10 * 1000, SETTLE_MS = 60 * 1000 };
+enum { GENERATIONS = 40, STEP_US = 4000, IDLE_MS = 10 * 1000, SETTLE_MS = 60 * 1000 };
 
 static const char usage[] =
     "usage: bench-handshakes FOLDER [--rate 200] [--seconds 10] [--swaps N [--burst 16]]\n"
@@ -69,7 +69,7 @@ static uint64_t reloads(struct cr_tlsreload *tls)
 /* Behind the quiet that is waited for. */
 static void await_reload(struct cr_tlsreload *tls, uint64_t before)
 {
-    for (int64_t end = cr_clock_monotonic_ms() + REST_MS; reloads(tls) == before && cr_clock_monotonic_ms() < end;)
+    for (int64_t end = cr_clock_monotonic_ms() + IDLE_MS; reloads(tls) == before && cr_clock_monotonic_ms() < end;)
         usleep(2000);
 }
 

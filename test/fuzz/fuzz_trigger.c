@@ -38,22 +38,22 @@ static void listen_once(void)
 
 struct server {
     struct split answers;
-    bool each_anew; /* a connection has one answer, and ends */
-    int over;       /* atomic */
+    bool reconnect_each; /* a connection has one answer, and ends */
+    int over;            /* atomic */
 };
 
 /* An answer for each word of the client's, and one more when it waits, until there is none. */
-static void talk(struct server *server, int fd)
+static void answer_all(struct server *server, int fd)
 {
     static const struct timeval moment = {.tv_usec = 5000};
-    char heard[4096];
+    char received[4096];
     bool open = true;
     require(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &moment, sizeof moment) == 0);
-    for (ssize_t len = 0; (len = read(fd, heard, sizeof heard)) > 0 || (len < 0 && errno == EAGAIN);) {
+    for (ssize_t len = 0; (len = read(fd, received, sizeof received)) > 0 || (len < 0 && errno == EAGAIN);) {
         const struct cr_pem_input answer = open ? split_next(&server->answers) : (struct cr_pem_input){0};
         if (answer.len)
             (void)send(fd, answer.data, answer.len, MSG_NOSIGNAL);
-        open = open && answer.len && !server->each_anew;
+        open = open && answer.len && !server->reconnect_each;
         if (!open)
             (void)shutdown(fd, SHUT_WR);
     }
@@ -67,7 +67,7 @@ static void *serve(void *arg)
         require(fd >= 0);
         bool over = __atomic_load_n(&server->over, __ATOMIC_ACQUIRE);
         if (!over)
-            talk(server, fd);
+            answer_all(server, fd);
         close(fd);
         if (over)
             return NULL;
@@ -113,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (data[0] & 2)
         spec.haproxy.ca_files = (struct cr_strvec){.items = bundles, .len = 1};
 
-    struct server server = {.answers = split_of(data + 1, size - 1), .each_anew = spec.type == CR_TRIGGER_HAPROXY};
+    struct server server = {.answers = split_of(data + 1, size - 1), .reconnect_each = spec.type == CR_TRIGGER_HAPROXY};
     pthread_t thread;
     struct cr_error err = {0};
     require(pthread_create(&thread, NULL, serve, &server) == 0);

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "support/fakeapi.h"
 
-/* An HTTP server with a guarded page, whose guard asks a scripted API server. */
+/* An HTTP server with a guarded page; the guard asks a scripted API server. */
 struct fixture {
     struct fake_api api;
     struct cr_loop *loop;

@@ -20,7 +20,7 @@ struct files {
     char *ca;
     char *token;
     int changes;
-    char *ca_told;
+    char *ca_notified;
     struct cr_auth_user user;
 };
 
@@ -39,7 +39,7 @@ static void on_changed(void *arg, const struct cr_kube_config *config)
 {
     struct files *files = arg;
     files->changes++;
-    cr_strset(&files->ca_told, config->ca_pem);
+    cr_strset(&files->ca_notified, config->ca_pem);
 }
 
 static struct cr_auth *auth_of(struct files *files)
@@ -60,7 +60,7 @@ static struct cr_auth *auth_of(struct files *files)
     struct cr_auth *auth = cr_auth_new(config);
     files->user = (struct cr_auth_user){.on_changed = on_changed, .arg = files};
     cr_auth_join(auth, &files->user);
-    assert_string_equal(files->ca_told, "CA");
+    assert_string_equal(files->ca_notified, "CA");
     files->changes = 0;
     return auth;
 }
@@ -72,7 +72,7 @@ static void files_dispose(struct files *files)
     rmdir(files->folder);
     free(files->ca);
     free(files->token);
-    free(files->ca_told);
+    free(files->ca_notified);
 }
 
 enum { PATIENCE_MS = 30 * 1000 };
@@ -83,14 +83,14 @@ static void on_changed_ignored(void *arg, const struct cr_kube_config *config)
     (void)config;
 }
 
-/* Of one that has joined nothing: enough to ask. */
-static struct cr_auth_user somebody = {.on_changed = on_changed_ignored};
+/* A user that has not joined: enough to ask. */
+static struct cr_auth_user any_user = {.on_changed = on_changed_ignored};
 
 static void assert_token(struct cr_auth *auth, const char *expected)
 {
     CR_CLEANUP(cr_credential) struct cr_credential credential = {0};
     struct cr_error err = {0};
-    if (!cr_auth_get(auth, &somebody, cr_clock_monotonic_ms() + PATIENCE_MS, &credential, &err))
+    if (!cr_auth_get(auth, &any_user, cr_clock_monotonic_ms() + PATIENCE_MS, &credential, &err))
         fail_msg("%s", err.text);
     assert_string_equal(credential.token, expected);
 }
@@ -108,7 +108,7 @@ static void a_new_token_is_taken_after_a_refusal_and_not_with_each_request(void 
     files_dispose(&files);
 }
 
-static void a_new_ca_is_told_once(void **state)
+static void a_new_ca_is_notified_once(void **state)
 {
     (void)state;
     struct files files;
@@ -117,7 +117,7 @@ static void a_new_ca_is_told_once(void **state)
     cr_auth_reread(auth);
     cr_auth_reread(auth);
     assert_int_equal(files.changes, 1);
-    assert_string_equal(files.ca_told, "CA2");
+    assert_string_equal(files.ca_notified, "CA2");
     files_dispose(&files);
 }
 
@@ -145,7 +145,7 @@ static void without_files_there_is_no_hope_after_a_refusal(void **state)
     CR_CLEANUP(cr_auth) struct cr_auth *auth = cr_auth_new(config);
     assert_false(cr_auth_refused(auth, 0));
     CR_CLEANUP(cr_credential) struct cr_credential credential = {0};
-    assert_true(cr_auth_get(auth, &somebody, 0, &credential, NULL));
+    assert_true(cr_auth_get(auth, &any_user, 0, &credential, NULL));
     assert_null(credential.token);
 }
 
@@ -155,7 +155,7 @@ static void *ask(void *auth)
 {
     for (int i = 0; i < ROUNDS; i++) {
         CR_CLEANUP(cr_credential) struct cr_credential credential = {0};
-        if (!cr_auth_get(auth, &somebody, 0, &credential, NULL) ||
+        if (!cr_auth_get(auth, &any_user, 0, &credential, NULL) ||
             (strcmp(credential.token, "first") != 0 && strcmp(credential.token, "second") != 0))
             abort();
         if (i % 3 == 0)
@@ -185,7 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_token_is_taken_after_a_refusal_and_not_with_each_request),
-        cmocka_unit_test(a_new_ca_is_told_once),
+        cmocka_unit_test(a_new_ca_is_notified_once),
         cmocka_unit_test(files_that_cannot_be_read_change_nothing),
         cmocka_unit_test(without_files_there_is_no_hope_after_a_refusal),
         cmocka_unit_test(many_threads_may_ask_while_files_change),

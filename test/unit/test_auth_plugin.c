@@ -36,7 +36,7 @@ struct fixture {
     struct cr_loop *loop;
     pthread_t thread;
     atomic_int changes;
-    char *cert_told; /* read when nothing runs */
+    char *cert_notified; /* read when nothing runs */
 };
 
 static void *run_loop(void *loop)
@@ -48,7 +48,7 @@ static void *run_loop(void *loop)
 static void on_changed(void *arg, const struct cr_kube_config *config)
 {
     struct fixture *f = arg;
-    cr_strset(&f->cert_told, config->cert_pem);
+    cr_strset(&f->cert_notified, config->cert_pem);
     atomic_fetch_add(&f->changes, 1);
 }
 
@@ -114,7 +114,7 @@ static void close_fixture(struct fixture *f)
     cr_auth_leave(f->auth, &f->user);
     cr_auth_free(f->auth);
     cr_loop_free(f->loop);
-    free(f->cert_told);
+    free(f->cert_notified);
     static const char *const names[] = {"script", "runs", "pid"};
     for (size_t i = 0; i < cr_array_len(names); i++) {
         cr_autofree char *path = in_folder(f, names[i]);
@@ -201,7 +201,7 @@ static int answer_in_loop(struct asked *asked)
     return atomic_load(&asked->answer) - 1;
 }
 
-static void the_loop_never_waits_and_is_told_of_the_end(void **state)
+static void the_loop_never_waits_and_is_notified_of_the_end(void **state)
 {
     (void)state;
     struct fixture f;
@@ -220,7 +220,7 @@ static void the_loop_never_waits_and_is_told_of_the_end(void **state)
     assert_int_equal(atomic_load(&goes.ended), 0);
 }
 
-/* The post is on its way already: it must not reach whoever has cancelled since. */
+/* The post is on its way already: it must not reach a caller that has cancelled since. */
 static void a_wait_may_be_cancelled_at_any_moment(void **state)
 {
     (void)state;
@@ -258,7 +258,7 @@ static void a_token_is_renewed_before_its_end_while_it_still_serves(void **state
     open_fixture(&f, "exit 1");
     put_expiring(&f, "first", 15 * 1000);
     assert_token(&f, "first");
-    put(&f, "script", COUNT "sleep 600"); /* does not answer: nobody waits for it */
+    put(&f, "script", COUNT "sleep 600"); /* does not answer: no caller waits for it */
     int64_t renewed = cr_clock_monotonic_ms() + PATIENCE_MS;
     while (count_lines(&f, "runs") < 2 && cr_clock_monotonic_ms() < renewed) {
         assert_token(&f, "first");
@@ -313,7 +313,7 @@ static void a_refused_token_serves_on_when_there_is_no_other(void **state)
     close_fixture(&f);
 }
 
-static void a_new_certificate_is_told_once(void **state)
+static void a_new_certificate_is_notified_once(void **state)
 {
     (void)state;
     CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){.cn = "client"});
@@ -333,7 +333,7 @@ static void a_new_certificate_is_told_once(void **state)
         fail_msg("%s", err.text);
     assert_null(credential.token);
     assert_int_equal(atomic_load(&f.changes), 1);
-    assert_string_equal(f.cert_told, cert->cert_pem);
+    assert_string_equal(f.cert_notified, cert->cert_pem);
     assert_true(cr_auth_refused(f.auth, credential.generation));
     CR_CLEANUP(cr_credential) struct cr_credential again = {0};
     assert_true(get(&f, PATIENCE_MS, &again, &err));
@@ -346,7 +346,7 @@ static void a_new_certificate_is_told_once(void **state)
 
 /* --- trouble --- */
 
-static void a_failure_is_told_to_all_and_tried_again_after_a_pause(void **state)
+static void a_failure_is_reported_to_all_and_tried_again_after_a_pause(void **state)
 {
     (void)state;
     struct fixture f;
@@ -369,7 +369,7 @@ static void a_failure_is_told_to_all_and_tried_again_after_a_pause(void **state)
     close_fixture(&f);
 }
 
-static void whoever_cannot_wait_that_long_is_told_and_the_plugin_goes_on(void **state)
+static void a_caller_that_cannot_wait_that_long_gets_an_error_and_the_plugin_goes_on(void **state)
 {
     (void)state;
     struct fixture f;
@@ -450,15 +450,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_who_ask_wait_for_one_run),
-        cmocka_unit_test(the_loop_never_waits_and_is_told_of_the_end),
+        cmocka_unit_test(the_loop_never_waits_and_is_notified_of_the_end),
         cmocka_unit_test(a_wait_may_be_cancelled_at_any_moment),
         cmocka_unit_test(a_token_is_renewed_before_its_end_while_it_still_serves),
         cmocka_unit_test(what_has_ended_already_is_used_for_a_moment),
         cmocka_unit_test(a_refusal_has_it_run_again_once),
         cmocka_unit_test(a_refused_token_serves_on_when_there_is_no_other),
-        cmocka_unit_test(a_new_certificate_is_told_once),
-        cmocka_unit_test(a_failure_is_told_to_all_and_tried_again_after_a_pause),
-        cmocka_unit_test(whoever_cannot_wait_that_long_is_told_and_the_plugin_goes_on),
+        cmocka_unit_test(a_new_certificate_is_notified_once),
+        cmocka_unit_test(a_failure_is_reported_to_all_and_tried_again_after_a_pause),
+        cmocka_unit_test(a_caller_that_cannot_wait_that_long_gets_an_error_and_the_plugin_goes_on),
         cmocka_unit_test(a_cancelled_user_waits_no_longer_and_another_does),
         cmocka_unit_test(a_plugin_that_runs_is_killed_at_the_end),
     };

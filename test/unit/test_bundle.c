@@ -99,7 +99,7 @@ static void the_ca_of_a_leaf_in_use_stays_beyond_the_limit(void **state)
 }
 
 /* Another generation of the same subject signs nothing of the first. */
-static void who_signed_is_told_by_the_signature(void **state)
+static void who_signed_is_known_by_the_signature(void **state)
 {
     (void)state;
     AUTO_CERT old = make_ca(.cn = "ca", .no_key_ids = true);
@@ -166,7 +166,7 @@ static void a_leaf_of_a_clock_ahead_of_ours_counts(void **state)
     assert_int_equal(bundle.beyond.len, 0);
 }
 
-static void what_has_expired_holds_nothing_up_and_is_told(void **state)
+static void what_has_expired_holds_nothing_up_and_is_reported(void **state)
 {
     (void)state;
     AUTO_CERT expired = make_ca(.cn = "old", .from_s = -2 * DAY_S, .until_s = -DAY_S);
@@ -184,7 +184,7 @@ static void what_has_expired_holds_nothing_up_and_is_told(void **state)
     assert_string_equal(beyond, "web, api");
 }
 
-static void what_would_cut_somebody_off_or_is_nothing_is_refused(void **state)
+static void what_would_cut_a_leaf_off_or_is_nothing_is_refused(void **state)
 {
     (void)state;
     AUTO_CERT fresh = make_ca(.cn = "new");
@@ -316,7 +316,8 @@ static void a_root_that_has_not_begun_replaces_none(void **state)
     expect_kept(old->cert_pem, renewed->cert_pem, 0, leaf->cert_pem, want);
 }
 
-/* Nothing tells them apart but the signature, at which no client goes back: the old one has to come first. */
+/* Only the signature distinguishes them, and no client goes back when it does not fit: the old one has to come
+ * first. */
 static void a_successor_that_clients_take_for_the_old_one_comes_last(void **state)
 {
     (void)state;
@@ -326,7 +327,7 @@ static void a_successor_that_clients_take_for_the_old_one_comes_last(void **stat
     AUTO_CERT other = make(.cn = "api", .issuer = fresh, .no_key_ids = true);
     cr_autofree char *want = test_concat(old->cert_pem, fresh->cert_pem, NULL);
     expect_kept(old->cert_pem, fresh->cert_pem, 0, leaf->cert_pem, want);
-    /* Of leaves of both, each trusted by a bundle of its own, one would be cut off. */
+    /* With leaves of both, each trusted by a bundle of its own, one would be cut off. */
     const struct cr_pem_input previous[] = {test_entry(old->cert_pem), test_entry(fresh->cert_pem)};
     const struct cr_bundle_leaf leaves[] = {leaf_of("web", leaf), leaf_of("api", other)};
     struct cr_error err = {0};
@@ -337,7 +338,7 @@ static void a_successor_that_clients_take_for_the_old_one_comes_last(void **stat
     assert_non_null(strstr(err.text, "OpenSSL verifies its leaf with what is published"));
 }
 
-/* Nothing is retired while nobody can say whom that would cut off. */
+/* Nothing is retired while it is not known which leaf that would cut off. */
 static void beyond_its_limits_all_that_is_published_stays(void **state)
 {
     (void)state;
@@ -366,12 +367,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_the_new_ca_then_the_previous_ones),
         cmocka_unit_test(the_ca_of_a_leaf_in_use_stays_beyond_the_limit),
-        cmocka_unit_test(who_signed_is_told_by_the_signature),
+        cmocka_unit_test(who_signed_is_known_by_the_signature),
         cmocka_unit_test(an_intermediate_stays_with_its_root),
         cmocka_unit_test(of_a_leaf_that_is_only_remembered_the_anchors_count),
         cmocka_unit_test(a_leaf_of_a_clock_ahead_of_ours_counts),
-        cmocka_unit_test(what_has_expired_holds_nothing_up_and_is_told),
-        cmocka_unit_test(what_would_cut_somebody_off_or_is_nothing_is_refused),
+        cmocka_unit_test(what_has_expired_holds_nothing_up_and_is_reported),
+        cmocka_unit_test(what_would_cut_a_leaf_off_or_is_nothing_is_refused),
         cmocka_unit_test(a_bundle_that_no_secret_can_hold_is_refused),
         cmocka_unit_test(what_a_cross_certificate_bridges_needs_no_old_ca),
         cmocka_unit_test(a_cross_certificate_keeps_its_root),

@@ -43,7 +43,7 @@ static void who_verified_before_and_would_not_after_is_found(void **state)
     assert_false(cr_cutoff_concerns(cutoff, 0, 1));
     assert_int_equal(cr_cutoff_losers(cutoff, 0, BUNDLE(1, 0)), 0);
     assert_int_equal(cr_cutoff_losers(cutoff, 0, BUNDLE(1)), ALL);
-    /* Nobody has verified it so far. */
+    /* No client has verified it so far. */
     assert_int_equal(cr_cutoff_losers(cutoff, 1, BUNDLE(0)), 0);
     cr_cutoff_give_up(cutoff, 0, 1u << CR_CLIENT_GNUTLS);
     assert_int_equal(cr_cutoff_losers(cutoff, 0, BUNDLE(1)), CR_CUTOFF_KEPT);

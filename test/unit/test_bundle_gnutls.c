@@ -114,7 +114,7 @@ static void of_several_issuers_the_last_that_is_valid_is_taken(void **state)
     refuses(LIST(leaf), LIST(b));
 }
 
-static void key_identifiers_tell_issuers_apart(void **state)
+static void key_identifiers_distinguish_issuers(void **state)
 {
     (void)state;
     AUTO_CERT a = make_ca(.cn = "ca");
@@ -216,7 +216,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_several_issuers_the_last_that_is_valid_is_taken),
-        cmocka_unit_test(key_identifiers_tell_issuers_apart),
+        cmocka_unit_test(key_identifiers_distinguish_issuers),
         cmocka_unit_test(a_trusted_intermediate_ends_the_chain),
         cmocka_unit_test(a_trusted_one_in_the_middle_of_what_is_sent_is_no_end),
         cmocka_unit_test(what_is_sent_is_put_in_order),

@@ -78,7 +78,7 @@ static void expect(const struct scene *scene, enum cr_bundle_proof proof, size_t
 }
 #define WANT(...) (const size_t[]){__VA_ARGS__}, sizeof((const size_t[]){__VA_ARGS__}) / sizeof(size_t)
 
-static void where_nobody_minds_it_is_what_the_rule_wants(void **state)
+static void where_no_client_minds_it_is_what_the_rule_wants(void **state)
 {
     (void)state;
     AUTO_CERT fresh = make_ca(.cn = "new");
@@ -130,7 +130,7 @@ static void what_is_spare_stays_only_if_it_keeps_a_leaf(void **state)
            CR_BUNDLE_PROVED, 0, WANT(0, 1));
 }
 
-/* In either order the other one of that name would be taken by somebody. */
+/* In either order some client would take the other one of that name. */
 static void what_is_wanted_goes_if_it_costs_a_leaf(void **state)
 {
     (void)state;
@@ -187,8 +187,8 @@ static void where_these_would_lose_too_there_is_none(void **state)
         sk_X509_free(chains[i]);
 }
 
-/* Eight of one name have 40,320 orders. Which is the first and which the last is all that a client can tell. */
-static void orders_that_no_client_tells_apart_are_tried_once(void **state)
+/* Eight of one name have 40,320 orders. A client can only distinguish which is the first and which the last. */
+static void orders_that_no_client_distinguishes_are_tried_once(void **state)
 {
     (void)state;
     enum { MANY = 8 };
@@ -230,7 +230,7 @@ static void what_would_take_too_long_ends_with_all_that_is_published(void **stat
     }
     for (size_t i = 0; i < MANY - 1; i++)
         scene.published[i] = i + 1;
-    /* Of the first and of the last that is published. */
+    /* Leaves of the first and of the last that is published. */
     AUTO_CERT of_first = leaf_of(cas[1]);
     AUTO_CERT of_last = leaf_of(cas[MANY - 1]);
     AUTO_CERT of_new = leaf_of(cas[0]);
@@ -261,14 +261,14 @@ static void what_would_take_too_long_ends_with_all_that_is_published(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(where_nobody_minds_it_is_what_the_rule_wants),
+        cmocka_unit_test(where_no_client_minds_it_is_what_the_rule_wants),
         cmocka_unit_test(a_new_ca_can_have_to_stand_in_the_middle),
         cmocka_unit_test(other_names_keep_their_places),
         cmocka_unit_test(what_is_spare_stays_only_if_it_keeps_a_leaf),
         cmocka_unit_test(what_is_wanted_goes_if_it_costs_a_leaf),
         cmocka_unit_test(where_nothing_keeps_everybody_openssl_and_go_are_kept),
         cmocka_unit_test(where_these_would_lose_too_there_is_none),
-        cmocka_unit_test(orders_that_no_client_tells_apart_are_tried_once),
+        cmocka_unit_test(orders_that_no_client_distinguishes_are_tried_once),
         cmocka_unit_test(what_would_take_too_long_ends_with_all_that_is_published),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

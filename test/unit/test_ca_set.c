@@ -70,7 +70,7 @@ static void each_is_there_once_the_newest_first(void **state)
     assert_int_equal(cr_ca_set_facts(set, 2)->not_after_ms, cr_x509_not_after_ms(old->x509));
 }
 
-/* What somebody has put into a published bundle is none of ours. */
+/* What a user has put into a published bundle is none of ours. */
 static void only_those_that_are_known_are_taken(void **state)
 {
     (void)state;

@@ -37,7 +37,7 @@ enum { INTERNAL_ERROR = 80, CERTIFICATE_REQUIRED = 116 };
     {                                                                                                                  \
         .presented = true, .alert = NONE                                                                               \
     }
-#define NOBODY(http)                                                                                                   \
+#define ANONYMOUS(http)                                                                                                \
     {                                                                                                                  \
         .alert = NONE, .data = true, .status = (http)                                                                  \
     }
@@ -46,7 +46,7 @@ static void only_who_refuses_a_stranger_trusts(void **state)
 {
     static const struct {
         const char *rule;
-        struct cr_probe_answer canary, stranger, nobody;
+        struct cr_probe_answer canary, stranger, anonymous;
         enum cr_probe_trust trust;
     } cases[] = {
         {"it answers the one and refuses the other", ANSWERED(200), SAID(UNKNOWN_CA), {0}, CR_PROBE_TRUSTED},
@@ -61,7 +61,7 @@ static void only_who_refuses_a_stranger_trusts(void **state)
          SAID(INTERNAL_ERROR),
          {0},
          CR_PROBE_TRUST_UNKNOWN},
-        {"the stranger was not even sent", ANSWERED(200), NOBODY(400), {0}, CR_PROBE_TRUST_UNKNOWN},
+        {"the stranger was not even sent", ANSWERED(200), ANONYMOUS(400), {0}, CR_PROBE_TRUST_UNKNOWN},
         {"an alert without a certificate is about that",
          ANSWERED(200),
          {.alert = UNKNOWN_CA},
@@ -76,7 +76,7 @@ static void only_who_refuses_a_stranger_trusts(void **state)
         {"the same, in other words", SAID(BAD_CERTIFICATE), SAID(BAD_CERTIFICATE), {0}, CR_PROBE_TRUST_UNKNOWN},
         {"what it says of its clock tells nothing", SAID(EXPIRED), SAID(UNKNOWN_CA), {0}, CR_PROBE_TRUST_UNKNOWN},
         {"none was sent", {.alert = CERTIFICATE_REQUIRED}, SAID(UNKNOWN_CA), {0}, CR_PROBE_TRUST_UNKNOWN},
-        {"none was sent, and it answers", NOBODY(200), SAID(UNKNOWN_CA), {0}, CR_PROBE_TRUST_UNKNOWN},
+        {"none was sent, and it answers", ANONYMOUS(200), SAID(UNKNOWN_CA), {0}, CR_PROBE_TRUST_UNKNOWN},
         {"broken off, or silent", MUTE, SAID(UNKNOWN_CA), {0}, CR_PROBE_TRUST_UNKNOWN},
         {"data before an alert",
          {.presented = true, .alert = UNKNOWN_CA, .data = true},
@@ -89,17 +89,17 @@ static void only_who_refuses_a_stranger_trusts(void **state)
         {"nginx asks nobody for one it verifies", ANSWERED(405), ANSWERED(405), {0}, CR_PROBE_TRUST_UNKNOWN},
         {"400 for something else", ANSWERED(400), ANSWERED(400), {0}, CR_PROBE_TRUST_UNKNOWN},
 
-        {"an API server knows it", ANSWERED(403), ANSWERED(401), NOBODY(403), CR_PROBE_TRUSTED},
-        {"an API server does not know it", ANSWERED(401), ANSWERED(401), NOBODY(403), CR_PROBE_UNTRUSTED},
-        {"401 is what everybody gets", ANSWERED(401), ANSWERED(401), NOBODY(401), CR_PROBE_TRUST_UNKNOWN},
-        {"401, but the stranger was refused in TLS", ANSWERED(401), SAID(UNKNOWN_CA), NOBODY(0), CR_PROBE_TRUSTED},
+        {"an API server knows it", ANSWERED(403), ANSWERED(401), ANONYMOUS(403), CR_PROBE_TRUSTED},
+        {"an API server does not know it", ANSWERED(401), ANSWERED(401), ANONYMOUS(403), CR_PROBE_UNTRUSTED},
+        {"401 is what everybody gets", ANSWERED(401), ANSWERED(401), ANONYMOUS(401), CR_PROBE_TRUST_UNKNOWN},
+        {"401, but the stranger was refused in TLS", ANSWERED(401), SAID(UNKNOWN_CA), ANONYMOUS(0), CR_PROBE_TRUSTED},
         {"401, and nobody was broken off", ANSWERED(401), ANSWERED(401), {.alert = NONE}, CR_PROBE_TRUST_UNKNOWN},
-        {"401 for it alone", ANSWERED(401), ANSWERED(200), NOBODY(200), CR_PROBE_TRUST_UNKNOWN},
+        {"401 for it alone", ANSWERED(401), ANSWERED(200), ANONYMOUS(200), CR_PROBE_TRUST_UNKNOWN},
     };
     (void)state;
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         bool more = true;
-        enum cr_probe_trust trust = cr_canary_judge(&cases[i].canary, &cases[i].stranger, &cases[i].nobody, &more);
+        enum cr_probe_trust trust = cr_canary_judge(&cases[i].canary, &cases[i].stranger, &cases[i].anonymous, &more);
         if (trust != cases[i].trust || more)
             fail_msg("%s: %d%s", cases[i].rule, (int)trust, more ? ", and wants to know more" : "");
     }
@@ -118,7 +118,7 @@ static void only_what_is_open_is_asked_further(void **state)
         {"refused for its CA", SAID(UNKNOWN_CA), false},
         {"nginx has said it all", NGINX_REFUSED, false},
         {"broken off", MUTE, false},
-        {"not sent", NOBODY(200), false},
+        {"not sent", ANONYMOUS(200), false},
     };
     (void)state;
     for (size_t i = 0; i < cr_array_len(cases); i++) {
@@ -159,7 +159,7 @@ static void answer(struct test_conn *conn, void *arg)
 }
 
 /* Before it is asked, as gRPC does with its SETTINGS. */
-static void speak_first(struct test_conn *conn, void *arg)
+static void send_first(struct test_conn *conn, void *arg)
 {
     (void)arg;
     test_conn_puts(conn, "220 welcome\r\n");
@@ -183,7 +183,7 @@ static void a_server_is_asked_in_both_versions(void **state)
         enum cr_probe_trust trust;
     } cases[] = {
         {"it trusts the CA", answer, true, OWN, CR_PROBE_TRUSTED},
-        {"and speaks first", speak_first, true, OWN, CR_PROBE_TRUSTED},
+        {"and speaks first", send_first, true, OWN, CR_PROBE_TRUSTED},
         {"it does not trust the CA", answer, true, OTHER, CR_PROBE_UNTRUSTED},
         {"it asks for no certificate", answer, false, OWN, CR_PROBE_TRUST_UNASKED},
         {"it goes on with nobody", hang_up, true, OWN, CR_PROBE_TRUST_UNKNOWN},
@@ -207,8 +207,8 @@ static void a_server_is_asked_in_both_versions(void **state)
     }
 }
 
-/* The old CA and the new one have one subject: names cannot tell them apart, the canary does. */
-static void two_cas_of_one_subject_are_told_apart(void **state)
+/* The old CA and the new one have one subject: names cannot distinguish them, the canary does. */
+static void two_cas_of_one_subject_are_distinguished(void **state)
 {
     (void)state;
     for (int ids = 0; ids < 2; ids++) {
@@ -309,7 +309,7 @@ int main(void)
         cmocka_unit_test(only_who_refuses_a_stranger_trusts),
         cmocka_unit_test(only_what_is_open_is_asked_further),
         cmocka_unit_test(a_server_is_asked_in_both_versions),
-        cmocka_unit_test(two_cas_of_one_subject_are_told_apart),
+        cmocka_unit_test(two_cas_of_one_subject_are_distinguished),
         cmocka_unit_test(keys_of_every_type_have_strangers),
         cmocka_unit_test(one_key_of_a_kind_is_made_for_all_strangers),
         cmocka_unit_test(what_cannot_be_reached_or_asked_is_unknown),

@@ -347,7 +347,7 @@ static void a_list_is_all_pages_or_an_error(void **state)
     close_fixture(&f);
 }
 
-static void something_else_than_an_api_server_is_told_as_such(void **state)
+static void something_else_than_an_api_server_is_reported_as_such(void **state)
 {
     (void)state;
     static const struct fake_answer script[] = {
@@ -502,7 +502,7 @@ static int64_t soon_over(void *arg)
 }
 
 /* As a process that is stopped between the gate and the socket. */
-static void a_write_whose_turn_comes_too_late_is_not_sent(void **state)
+static void a_write_that_would_begin_too_late_is_not_sent(void **state)
 {
     (void)state;
     struct fixture f;
@@ -529,13 +529,13 @@ int main(void)
         cmocka_unit_test(a_delete_carries_its_preconditions),
         cmocka_unit_test(an_eviction_that_cannot_be_says_why_and_when_to_come_back),
         cmocka_unit_test(a_list_is_all_pages_or_an_error),
-        cmocka_unit_test(something_else_than_an_api_server_is_told_as_such),
+        cmocka_unit_test(something_else_than_an_api_server_is_reported_as_such),
         cmocka_unit_test(names_that_lead_elsewhere_are_refused_before_any_request),
         cmocka_unit_test(a_cancelled_client_ends_what_is_under_way_and_what_comes),
         cmocka_unit_test(a_request_in_the_loop_s_thread_is_refused_before_it_waits),
         cmocka_unit_test(a_dedicated_client_has_a_time_out_and_an_end_of_its_own),
         cmocka_unit_test(a_closed_gate_keeps_writes_back_and_lets_reads_pass),
-        cmocka_unit_test(a_write_whose_turn_comes_too_late_is_not_sent),
+        cmocka_unit_test(a_write_that_would_begin_too_late_is_not_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static bool says(struct cr_metrics *metrics, const char *line)
     return strstr(cr_buf_text(&page), line) != NULL;
 }
 
-static void requests_are_told_with_the_labels_of_client_go(void **state)
+static void requests_are_counted_with_the_labels_of_client_go(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
@@ -43,7 +43,7 @@ static void requests_are_told_with_the_labels_of_client_go(void **state)
             fail_msg("not told: %s", lines[i]);
 }
 
-static void watches_are_told_by_their_resource(void **state)
+static void watches_are_counted_by_their_resource(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
@@ -102,8 +102,8 @@ static void without_a_registry_nothing_is_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_are_told_with_the_labels_of_client_go),
-        cmocka_unit_test(watches_are_told_by_their_resource),
+        cmocka_unit_test(requests_are_counted_with_the_labels_of_client_go),
+        cmocka_unit_test(watches_are_counted_by_their_resource),
         cmocka_unit_test(only_the_first_write_is_measured_from_the_event),
         cmocka_unit_test(without_a_registry_nothing_is_counted),
     };

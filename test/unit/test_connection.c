@@ -54,7 +54,7 @@ static void localhost_is_who_listens_there(void **state)
     }
 }
 
-static void where_nobody_listens_the_address_is_named_as_given(void **state)
+static void where_nothing_listens_the_address_is_named_as_given(void **state)
 {
     int port = 0;
     struct cr_error err = {0};
@@ -72,7 +72,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(localhost_is_who_listens_there),
-        cmocka_unit_test(where_nobody_listens_the_address_is_named_as_given),
+        cmocka_unit_test(where_nothing_listens_the_address_is_named_as_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

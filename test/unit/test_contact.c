@@ -11,7 +11,7 @@ static void test_in_contact_it_may_be_asked(void **state)
     (void)state;
     struct cr_contact contact = {0};
     assert_true(cr_contact_may_ask(&contact, 1));
-    assert_int_equal(cr_contact_rest_ms(&contact, 1), 0);
+    assert_int_equal(cr_contact_wait_ms(&contact, 1), 0);
     assert_int_equal(cr_contact_made(&contact, 5), 0);
     assert_false(cr_contact_is_lost(&contact, INT64_C(1) << 40));
 }
@@ -25,11 +25,11 @@ static void test_pauses_grow_to_half_a_minute_and_it_is_never_given_up(void **st
     int tries = 0;
     for (; now_ms < 24 * 3600 * 1000; tries++) {
         (void)cr_contact_failed(&contact, false, now_ms);
-        int64_t rest_ms = cr_contact_rest_ms(&contact, now_ms);
-        assert_in_range(rest_ms, 500, CR_CONTACT_MOST_MS);
-        assert_false(cr_contact_may_ask(&contact, now_ms + rest_ms - 1));
-        longest_ms = rest_ms > longest_ms ? rest_ms : longest_ms;
-        now_ms += rest_ms;
+        int64_t wait_ms = cr_contact_wait_ms(&contact, now_ms);
+        assert_in_range(wait_ms, 500, CR_CONTACT_MOST_MS);
+        assert_false(cr_contact_may_ask(&contact, now_ms + wait_ms - 1));
+        longest_ms = wait_ms > longest_ms ? wait_ms : longest_ms;
+        now_ms += wait_ms;
         assert_true(cr_contact_may_ask(&contact, now_ms));
     }
     assert_in_range(longest_ms, CR_CONTACT_MOST_MS / 2, CR_CONTACT_MOST_MS);
@@ -37,18 +37,18 @@ static void test_pauses_grow_to_half_a_minute_and_it_is_never_given_up(void **st
     assert_true(cr_contact_is_lost(&contact, now_ms));
 }
 
-/* It is we who made it go away, and somebody waits for us. */
+/* It is we who made it go away, and the operator waits for us. */
 static void test_while_something_is_under_way_it_is_asked_often(void **state)
 {
     (void)state;
     struct cr_contact contact = {0};
     for (int i = 0; i < 100; i++) {
         (void)cr_contact_failed(&contact, true, 1000);
-        assert_in_range(cr_contact_rest_ms(&contact, 1000), 500, CR_CONTACT_HURRY_MS);
+        assert_in_range(cr_contact_wait_ms(&contact, 1000), 500, CR_CONTACT_HURRY_MS);
     }
 }
 
-static void test_it_is_told_once_and_once_more_when_it_is_lost(void **state)
+static void test_it_is_logged_once_and_once_more_when_it_is_lost(void **state)
 {
     (void)state;
     struct cr_contact contact = {0};
@@ -68,7 +68,7 @@ int main(void)
         cmocka_unit_test(test_in_contact_it_may_be_asked),
         cmocka_unit_test(test_pauses_grow_to_half_a_minute_and_it_is_never_given_up),
         cmocka_unit_test(test_while_something_is_under_way_it_is_asked_often),
-        cmocka_unit_test(test_it_is_told_once_and_once_more_when_it_is_lost),
+        cmocka_unit_test(test_it_is_logged_once_and_once_more_when_it_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

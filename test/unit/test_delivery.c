@@ -4,7 +4,7 @@
 
 static const struct cr_delivery_rules watched = {.proof = true, .proof_timeout_ms = 10000};
 
-static void at_its_start_it_tells_nobody_without_need(void **state)
+static void at_its_start_it_notifies_no_program_without_need(void **state)
 {
     (void)state;
     const struct play plays[] = {
@@ -61,7 +61,7 @@ static void a_record_says_what_the_process_before_has_done(void **state)
     play_all(plays, cr_array_len(plays));
 }
 
-static void a_change_is_told_once(void **state)
+static void a_change_is_notified_once(void **state)
 {
     (void)state;
     const struct play plays[] = {
@@ -310,9 +310,9 @@ static void the_page_has_what_was_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(at_its_start_it_tells_nobody_without_need),
+        cmocka_unit_test(at_its_start_it_notifies_no_program_without_need),
         cmocka_unit_test(a_record_says_what_the_process_before_has_done),
-        cmocka_unit_test(a_change_is_told_once),
+        cmocka_unit_test(a_change_is_notified_once),
         cmocka_unit_test(what_fails_is_tried_again_from_the_files_on),
         cmocka_unit_test(what_cannot_be_used_stops_everything),
         cmocka_unit_test(the_waits_grow_and_differ),

@@ -1,16 +1,16 @@
-/* What a program may have that nobody can be sure of: told in part, told without success, or told by a process that is
- * gone. */
+/* What a program may have without proof: it was notified in part, notified without success, or notified by a process
+ * that is gone. */
 #include "reloader/delivery.h"
 
 #include "support/deliveryplay.h"
 
 static const struct cr_delivery_rules both = {.triggers = 2, .proof = true, .proof_timeout_ms = 10000};
 
-static void what_was_begun_is_told_to_its_end(void **state)
+static void what_was_begun_is_notified_to_its_end(void **state)
 {
     (void)state;
-    struct cr_delivery_rules nobody_knows = blind;
-    nobody_knows.recorded = true; /* of a process that ended while it told */
+    struct cr_delivery_rules nothing_is_known = blind;
+    nothing_is_known.recorded = true; /* of a process that ended while it notified */
     const struct play plays[] = {
         {"material that is taken back, of which a trigger was pulled",
          blind,
@@ -64,7 +64,7 @@ static void what_was_begun_is_told_to_its_end(void **state)
           {"read", "A", NULL},
           {"output", "ok", "Pending"},
           {"trigger 0"}}},
-        {"by a process before", nobody_knows, {{"read", "A", NULL}, {"output", "ok", "Pending"}, {"trigger 0"}}},
+        {"by a process before", nothing_is_known, {{"read", "A", NULL}, {"output", "ok", "Pending"}, {"trigger 0"}}},
         {"a leaf that is served does not hide that another trigger fails",
          both,
          {PROVEN_A,
@@ -116,7 +116,7 @@ static void of_cas_that_do_not_show_the_leaf_proves_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_begun_is_told_to_its_end),
+        cmocka_unit_test(what_was_begun_is_notified_to_its_end),
         cmocka_unit_test(of_cas_that_do_not_show_the_leaf_proves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

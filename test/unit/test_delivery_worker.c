@@ -94,7 +94,7 @@ static void wait_for(struct cr_delivery_worker *worker, enum cr_delivery_state s
     }
 }
 
-static size_t count_told(const struct scene *s)
+static size_t count_notified(const struct scene *s)
 {
     cr_autofree char *path = cr_asprintf("%s/told", s->folder);
     char line[64];
@@ -124,7 +124,7 @@ static void it_follows_its_files_while_it_is_looked_at(void **state)
     put_cert(&s, a);
     wait_for(worker, CR_DELIVERY_DELIVERED, 1);
     cr_delivery_worker_free(worker);
-    assert_int_equal(count_told(&s), 2);
+    assert_int_equal(count_notified(&s), 2);
     end(&s);
 }
 
@@ -146,12 +146,12 @@ static void it_knows_by_its_record_what_is_left_to_do(void **state)
         wait_for(worker, CR_DELIVERY_DELIVERED, attempts[i]);
         cr_delivery_worker_free(worker);
     }
-    assert_int_equal(count_told(&s), 1);
+    assert_int_equal(count_notified(&s), 1);
     end(&s);
 }
 
-/* Of a process that is killed now nobody knows whether the program has it. */
-static void its_record_says_nothing_while_it_tells(void **state)
+/* If the process is killed now, it is not known whether the program has it. */
+static void its_record_says_nothing_while_it_notifies(void **state)
 {
     (void)state;
     struct scene s;
@@ -226,7 +226,7 @@ static void it_ends_at_once_while_a_trigger_hangs(void **state)
     struct cr_delivery_worker *worker = start(&s);
     wait_for(worker, CR_DELIVERY_DELIVERED, 0);
     put_cert(&s, b);
-    while (!count_told(&s))
+    while (!count_notified(&s))
         wait_for(worker, CR_DELIVERY_PENDING, 1);
     int64_t began = cr_clock_monotonic_ms();
     cr_delivery_worker_free(worker);
@@ -239,7 +239,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_follows_its_files_while_it_is_looked_at),
         cmocka_unit_test(it_knows_by_its_record_what_is_left_to_do),
-        cmocka_unit_test(its_record_says_nothing_while_it_tells),
+        cmocka_unit_test(its_record_says_nothing_while_it_notifies),
         cmocka_unit_test(cas_alone_have_no_end_to_show),
         cmocka_unit_test(a_record_that_is_not_one_is_none),
         cmocka_unit_test(it_ends_at_once_while_a_trigger_hangs),

@@ -21,7 +21,7 @@ enum {
     LONG_MS = 60000,
     ATTEMPT_MS = 1000,
     ATTEMPTS = 256, /* that are kept */
-    TOLD = 512,
+    NOTIFIED = 512,
     FAILS = -1, /* in place of a number: the look fails */
     HANGS = -2, /* it takes all of its time, and fails */
     ENDS = -3,  /* the proxy has ended */
@@ -36,7 +36,7 @@ struct attempt {
     int64_t deadline_ms;
 };
 
-struct told {
+struct notified {
     enum cr_drain_phase phase;
     enum cr_drain_result result;
     bool known;
@@ -55,8 +55,8 @@ struct proxy {
 
     struct attempt begins[ATTEMPTS], looks[ATTEMPTS];
     size_t begins_len, looks_len;
-    struct told told[TOLD];
-    size_t told_len;
+    struct notified notified[NOTIFIED];
+    size_t notified_len;
     bool remembers; /* what begin kept was there in each count */
 };
 
@@ -68,7 +68,7 @@ static void cancel(int fd)
     assert_int_equal(write(fd, &one, sizeof one), sizeof one);
 }
 
-/* As one who talks to a proxy that says nothing. */
+/* As a client of a proxy that says nothing. */
 static bool hang(const struct cr_drain_attempt *attempt, struct cr_error *err)
 {
     struct pollfd given_up = {.fd = attempt->cancel_fd, .events = POLLIN};
@@ -111,8 +111,8 @@ static bool begin(const struct cr_drain_target *target, const struct cr_drain_at
 static bool count(const struct cr_drain_target *target, const struct cr_drain_attempt *attempt,
                   struct cr_drain_count *out, struct cr_error *err)
 {
-    size_t turn = proxy->looks_len < proxy->counts_len ? proxy->looks_len : proxy->counts_len - 1;
-    int64_t answer = proxy->counts[turn];
+    size_t index = proxy->looks_len < proxy->counts_len ? proxy->looks_len : proxy->counts_len - 1;
+    int64_t answer = proxy->counts[index];
     struct attempt *noted = note(proxy->looks, &proxy->looks_len, attempt);
     bool ok = answer != HANGS && answer != FAILS;
     proxy->remembers = proxy->remembers && cr_strvec_has(target->memory, "begun");
@@ -138,8 +138,8 @@ static void on_progress(void *arg, const struct cr_drain_progress *p)
     struct proxy *here = arg;
     if (p->known && p->result == CR_DRAIN_RESULT_NONE)
         poll(NULL, 0, (int)here->stands_still_ms);
-    if (here->told_len < TOLD)
-        here->told[here->told_len++] = (struct told){p->phase, p->result, p->known, p->open, p->errors};
+    if (here->notified_len < NOTIFIED)
+        here->notified[here->notified_len++] = (struct notified){p->phase, p->result, p->known, p->open, p->errors};
 }
 
 struct outcome {
@@ -189,7 +189,7 @@ static void the_last_client_ends_it(void **state)
     assert_int_equal(out.last.last_error.kind, CR_ERR_NONE);
     assert_int_equal(p.begins_len, 1);
     assert_int_equal(p.looks_len, 3);
-    static const struct told expected[] = {
+    static const struct notified expected[] = {
         {CR_DRAIN_BEGINNING, CR_DRAIN_RESULT_NONE, false, 0, 0},
         {CR_DRAIN_BEGINNING, CR_DRAIN_RESULT_NONE, false, 0, 0},
         {CR_DRAIN_DRAINING, CR_DRAIN_RESULT_NONE, false, 0, 0},
@@ -198,12 +198,12 @@ static void the_last_client_ends_it(void **state)
         {CR_DRAIN_DRAINING, CR_DRAIN_RESULT_NONE, true, 0, 0},
         {CR_DRAIN_ENDED, CR_DRAIN_RESULT_DRAINED, true, 0, 0},
     };
-    assert_int_equal(p.told_len, cr_array_len(expected));
+    assert_int_equal(p.notified_len, cr_array_len(expected));
     for (size_t i = 0; i < cr_array_len(expected); i++) {
-        assert_int_equal(p.told[i].phase, expected[i].phase);
-        assert_int_equal(p.told[i].result, expected[i].result);
-        assert_int_equal(p.told[i].known, expected[i].known);
-        assert_int_equal(p.told[i].open, expected[i].open);
+        assert_int_equal(p.notified[i].phase, expected[i].phase);
+        assert_int_equal(p.notified[i].result, expected[i].result);
+        assert_int_equal(p.notified[i].known, expected[i].known);
+        assert_int_equal(p.notified[i].open, expected[i].open);
     }
 }
 
@@ -235,7 +235,7 @@ static void who_never_takes_the_order_is_never_drained(void **state)
     must_end(&out, CR_DRAIN_RESULT_TIMED_OUT, 700);
     assert_int_equal(p.looks_len, 0);
     assert_false(out.last.known);
-    assert_int_equal(p.told[p.told_len - 2].phase, CR_DRAIN_BEGINNING);
+    assert_int_equal(p.notified[p.notified_len - 2].phase, CR_DRAIN_BEGINNING);
 }
 
 static void a_count_that_fails_for_ever_is_never_drained(void **state)
@@ -260,9 +260,9 @@ static void a_failure_takes_back_what_was_known(void **state)
     struct outcome out = drain(&p, &rules);
     assert_int_equal(out.result, CR_DRAIN_RESULT_DRAINED);
     assert_int_equal(p.looks_len, 8); /* the time was over by the seventh, or the eighth */
-    assert_true(p.told[3].known);
-    assert_false(p.told[4].known);
-    assert_int_equal(p.told[4].errors, 1);
+    assert_true(p.notified[3].known);
+    assert_false(p.notified[4].known);
+    assert_int_equal(p.notified[4].errors, 1);
 }
 
 static void who_comes_back_within_the_least_duration_is_waited_for(void **state)
@@ -285,7 +285,7 @@ static void the_least_duration_is_kept(void **state)
     assert_int_equal(p.looks_len, 2);
 }
 
-static void what_is_open_at_the_time_out_is_told(void **state)
+static void what_is_open_at_the_time_out_is_reported(void **state)
 {
     (void)state;
     const struct cr_drain_rules rules = {.timeout_ms = 400, .interval_ms = 50, .min_open = 1};
@@ -364,8 +364,8 @@ static void it_goes_on_as_ever_during_the_delay(void **state)
     struct outcome out = drain(&p, &rules);
     must_end(&out, CR_DRAIN_RESULT_DRAINED, 300);
     assert_true(p.begins[0].at_ms - out.started_ms >= 300);
-    assert_int_equal(p.told[0].phase, CR_DRAIN_DELAYED);
-    assert_int_equal(p.told[1].phase, CR_DRAIN_BEGINNING);
+    assert_int_equal(p.notified[0].phase, CR_DRAIN_DELAYED);
+    assert_int_equal(p.notified[1].phase, CR_DRAIN_BEGINNING);
 }
 
 static void of_a_proxy_that_has_ended_nothing_is_left(void **state)
@@ -377,7 +377,7 @@ static void of_a_proxy_that_has_ended_nothing_is_left(void **state)
     must_end(&out, CR_DRAIN_RESULT_DRAINED, 50);
 }
 
-static void nobody_need_listen(void **state)
+static void no_listener_is_needed(void **state)
 {
     (void)state;
     struct cr_strvec memory = {0};
@@ -431,7 +431,7 @@ static void *cancel_when_started(void *arg)
     return NULL;
 }
 
-static void tell_thread(void *arg, const struct cr_drain_progress *progress)
+static void notify_thread(void *arg, const struct cr_drain_progress *progress)
 {
     const struct canceller *c = arg;
     if (progress->phase == CR_DRAIN_DELAYED)
@@ -450,7 +450,7 @@ static void a_wait_is_given_up(void **state)
         .rules = {.delay_ms = LONG_MS / 2, .timeout_ms = LONG_MS, .interval_ms = 50},
         .attempt_ms = ATTEMPT_MS,
         .cancel_fd = fd,
-        .on_progress = tell_thread,
+        .on_progress = notify_thread,
         .arg = &c,
     };
     pthread_t thread;
@@ -486,13 +486,13 @@ int main(void)
         cmocka_unit_test(a_failure_takes_back_what_was_known),
         cmocka_unit_test(who_comes_back_within_the_least_duration_is_waited_for),
         cmocka_unit_test(the_least_duration_is_kept),
-        cmocka_unit_test(what_is_open_at_the_time_out_is_told),
+        cmocka_unit_test(what_is_open_at_the_time_out_is_reported),
         cmocka_unit_test(who_hangs_is_not_waited_for_beyond_the_time_out),
         cmocka_unit_test(a_number_of_before_it_was_stopped_is_not_taken_for_one_of_now),
         cmocka_unit_test(an_attempt_that_takes_all_of_its_time_names_the_flag),
         cmocka_unit_test(it_goes_on_as_ever_during_the_delay),
         cmocka_unit_test(of_a_proxy_that_has_ended_nothing_is_left),
-        cmocka_unit_test(nobody_need_listen),
+        cmocka_unit_test(no_listener_is_needed),
         cmocka_unit_test(an_attempt_is_given_up),
         cmocka_unit_test(a_wait_is_given_up),
         cmocka_unit_test(words),

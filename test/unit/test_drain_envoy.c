@@ -27,7 +27,7 @@ struct admin {
     int stats_status;
     const char *stats;
     void (*misbehave)(struct test_conn *conn, void *arg); /* at the statistics */
-    char told[128];                                       /* the last request line that was POST */
+    char posted[128];                                     /* the last request line that was POST */
 };
 
 static void answer(struct test_conn *conn, void *arg)
@@ -36,7 +36,7 @@ static void answer(struct test_conn *conn, void *arg)
     if (!test_conn_request(conn))
         return;
     if (cr_starts_with(conn->head, "POST ")) {
-        snprintf(admin->told, sizeof admin->told, "%.*s", (int)strcspn(conn->head, "\r"), conn->head);
+        snprintf(admin->posted, sizeof admin->posted, "%.*s", (int)strcspn(conn->head, "\r"), conn->head);
         test_conn_answer(conn, admin->status, "", "OK\n");
     } else if (cr_starts_with(conn->head, "GET /listeners HTTP/1.1\r\n")) {
         test_conn_answer(conn, admin->listeners_status, "", admin->listeners);
@@ -114,15 +114,15 @@ static bool begin_at(const char *address, bool listeners, struct cr_error *err)
     return cr_drain_envoy.begin(&target, &attempt, err);
 }
 
-static void it_is_told_to_drain(void **state)
+static void it_is_asked_to_drain(void **state)
 {
     (void)state;
     CR_CLEANUP(admin) struct admin admin;
     admin_start(&admin);
     assert_true(begin_at(admin.address, false, NULL));
-    assert_string_equal(admin.told, "POST /healthcheck/fail HTTP/1.1");
+    assert_string_equal(admin.posted, "POST /healthcheck/fail HTTP/1.1");
     assert_true(begin_at(admin.address, true, NULL));
-    assert_string_equal(admin.told, "POST /drain_listeners?graceful&skip_exit HTTP/1.1");
+    assert_string_equal(admin.posted, "POST /drain_listeners?graceful&skip_exit HTTP/1.1");
 }
 
 static void an_order_that_was_not_taken_is_an_error(void **state)
@@ -311,7 +311,7 @@ static void proxies_are_found_by_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_told_to_drain),
+        cmocka_unit_test(it_is_asked_to_drain),
         cmocka_unit_test(an_order_that_was_not_taken_is_an_error),
         cmocka_unit_test(it_has_a_default_address),
         cmocka_unit_test(who_serves_clients_is_counted),

@@ -159,7 +159,7 @@ static void the_time_out_stays_below_the_grace_period(void **state)
 
 /* --- the hook takes the default for what is wrong --- */
 
-static void what_ends_serve_is_told_to_the_hook(void **state)
+static void what_ends_serve_is_reported_to_the_hook(void **state)
 {
     static const struct {
         const char *flags;
@@ -247,7 +247,7 @@ static void a_hook_clamps_times_that_do_not_fit(void **state)
     }
 }
 
-/* Which proxy it was is not known then: neither is it told anything, nor does it count as drained. */
+/* Which proxy it was is not known then: neither is it asked to drain, nor does it count as drained. */
 static void a_hook_that_cannot_reach_the_proxy_never_succeeds(void **state)
 {
     static const char *const cases[] = {"prog shutdown --proxy envy", "prog shutdown --proxy generic",
@@ -353,7 +353,7 @@ static void install_holds_the_hook_to_its_flags(void **state)
 static const char contour_socket[] = "/admin/admin.sock";
 static const char gateway_admin[] = "localhost:19000";
 
-static void whose_it_is_tells_the_name_or_the_first_flag(void **state)
+static void the_name_or_the_first_flag_decides_which_program_it_replaces(void **state)
 {
     static const struct {
         const char *line;
@@ -466,14 +466,14 @@ int main(void)
         cmocka_unit_test(a_port_alone_is_on_loopback),
         cmocka_unit_test(other_proxies_have_no_address_of_envoys),
         cmocka_unit_test(the_time_out_stays_below_the_grace_period),
-        cmocka_unit_test(what_ends_serve_is_told_to_the_hook),
+        cmocka_unit_test(what_ends_serve_is_reported_to_the_hook),
         cmocka_unit_test(a_hook_keeps_what_is_right),
         cmocka_unit_test(a_hook_clamps_times_that_do_not_fit),
         cmocka_unit_test(a_hook_that_cannot_reach_the_proxy_never_succeeds),
         cmocka_unit_test(a_command_is_needed_and_known),
         cmocka_unit_test(help_and_version_win),
         cmocka_unit_test(install_holds_the_hook_to_its_flags),
-        cmocka_unit_test(whose_it_is_tells_the_name_or_the_first_flag),
+        cmocka_unit_test(the_name_or_the_first_flag_decides_which_program_it_replaces),
         cmocka_unit_test(contour_has_its_defaults),
         cmocka_unit_test(contour_has_its_flags),
         cmocka_unit_test(contours_time_out_is_that_of_the_pod_once_it_is_known),

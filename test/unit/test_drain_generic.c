@@ -13,14 +13,14 @@
 
 enum { PATIENCE_MS = 20 * 1000 };
 
-/* A program of whose two pages the test says what they answer. */
+/* A program with two pages; the test says what they answer. */
 struct program {
     struct test_server *server;
     char begin_url[64];
     char count_url[64];
     int status; /* of both pages */
     const char *body;
-    char told[64]; /* the last request line but those for the number */
+    char requested[64]; /* the last request line but those for the number */
 };
 
 static void answer(struct test_conn *conn, void *arg)
@@ -29,7 +29,7 @@ static void answer(struct test_conn *conn, void *arg)
     if (!test_conn_request(conn))
         return;
     if (!cr_starts_with(conn->head, "GET /connections?of=clients HTTP/1.1\r\n"))
-        snprintf(program->told, sizeof program->told, "%.*s", (int)strcspn(conn->head, "\r"), conn->head);
+        snprintf(program->requested, sizeof program->requested, "%.*s", (int)strcspn(conn->head, "\r"), conn->head);
     test_conn_answer(conn, program->status, "", program->body);
 }
 
@@ -94,21 +94,21 @@ static void flags_are_checked_before_it_is_asked(void **state)
     assert_string_equal(target.begin_method, "POST");
 }
 
-static void it_is_told_as_the_flags_say(void **state)
+static void it_is_asked_as_the_flags_say(void **state)
 {
     (void)state;
     CR_CLEANUP(program) struct program program;
     program_start(&program);
     struct cr_drain_target target = {.count_url = program.count_url};
     assert_true(begin(target, NULL));
-    assert_string_equal(program.told, ""); /* it knows by itself */
+    assert_string_equal(program.requested, ""); /* it knows by itself */
     target.begin_url = program.begin_url;
     assert_true(begin(target, NULL));
-    assert_string_equal(program.told, "POST /drain HTTP/1.1");
+    assert_string_equal(program.requested, "POST /drain HTTP/1.1");
     target.begin_method = "PUT";
     program.status = 202;
     assert_true(begin(target, NULL));
-    assert_string_equal(program.told, "PUT /drain HTTP/1.1");
+    assert_string_equal(program.requested, "PUT /drain HTTP/1.1");
 }
 
 static void an_order_that_was_not_taken_is_an_error(void **state)
@@ -193,23 +193,23 @@ static void answer_in_file(int fd, unsigned number, void *arg)
 
 static void it_may_listen_on_a_file(void **state)
 {
-    CR_CLEANUP(cr_buf) struct cr_buf heard = {0};
+    CR_CLEANUP(cr_buf) struct cr_buf received = {0};
     char url[256];
     struct cr_drain_count out = {0};
     struct cr_error err = {0};
     (void)state;
-    struct test_socket *socket = test_socket_new(answer_in_file, &heard);
+    struct test_socket *socket = test_socket_new(answer_in_file, &received);
     snprintf(url, sizeof url, "http+unix://%s:/open", test_socket_path(socket));
     bool ok = count((struct cr_drain_target){.count_url = url}, &out, &err);
     test_socket_free(socket);
-    if (!ok || out.open != 17 || !cr_starts_with(cr_buf_text(&heard), "GET /open HTTP/1.1\r\n"))
-        fail_msg("%llu %s %s", (unsigned long long)out.open, err.text, cr_buf_text(&heard));
+    if (!ok || out.open != 17 || !cr_starts_with(cr_buf_text(&received), "GET /open HTTP/1.1\r\n"))
+        fail_msg("%llu %s %s", (unsigned long long)out.open, err.text, cr_buf_text(&received));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flags_are_checked_before_it_is_asked),    cmocka_unit_test(it_is_told_as_the_flags_say),
+        cmocka_unit_test(flags_are_checked_before_it_is_asked),    cmocka_unit_test(it_is_asked_as_the_flags_say),
         cmocka_unit_test(an_order_that_was_not_taken_is_an_error), cmocka_unit_test(the_number_is_read),
         cmocka_unit_test(who_is_not_there_has_not_drained),        cmocka_unit_test(it_may_listen_on_a_file),
     };

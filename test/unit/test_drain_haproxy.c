@@ -31,7 +31,7 @@ struct haproxy {
     const char *other;   /* what it says to anything; NULL: as it is */
     bool hides;          /* what was shut down, as before 2.5 */
     bool hangs;          /* until the other side gives up */
-    struct cr_buf told;
+    struct cr_buf shut_names;
     struct test_socket *socket;
     struct cr_strvec memory;
     struct cr_drain_target target;
@@ -41,7 +41,7 @@ struct haproxy {
 static void haproxy_dispose(struct haproxy *h)
 {
     test_socket_free(h->socket);
-    cr_buf_dispose(&h->told);
+    cr_buf_dispose(&h->shut_names);
     cr_strvec_dispose(&h->memory);
     cr_strvec_dispose(&h->target.ignored);
 }
@@ -61,7 +61,7 @@ static void show_stat(int fd, const struct haproxy *h)
 
 static void shut_down(int fd, struct haproxy *h, const char *name)
 {
-    cr_buf_printf(&h->told, "%s ", name);
+    cr_buf_printf(&h->shut_names, "%s ", name);
     for (int i = 0; i < FRONTENDS && h->frontends[i].name && !h->refuses; i++)
         if (cr_streq(h->frontends[i].name, name))
             h->frontends[i].shut = true;
@@ -144,13 +144,13 @@ static void frontends_are_shut_down_and_their_connections_counted(void **state)
     CR_CLEANUP(haproxy) struct haproxy h;
     haproxy_start(&h);
     must_begin(&h);
-    assert_string_equal(cr_buf_text(&h.told), "web tcp ");
+    assert_string_equal(cr_buf_text(&h.shut_names), "web tcp ");
     must_count(&h, 6);
     h.frontends[0].open = 1;
     h.frontends[1].open = 0;
     must_count(&h, 1);
     h.frontends[0].open = 0;
-    must_count(&h, 0); /* whoever reads the statistics is no client */
+    must_count(&h, 0); /* the reader of the statistics is no client */
 }
 
 static void begun_twice_is_begun_once(void **state)
@@ -160,7 +160,7 @@ static void begun_twice_is_begun_once(void **state)
     haproxy_start(&h);
     must_begin(&h);
     must_begin(&h);
-    assert_string_equal(cr_buf_text(&h.told), "web tcp ");
+    assert_string_equal(cr_buf_text(&h.shut_names), "web tcp ");
     must_count(&h, 6);
 }
 
@@ -171,7 +171,7 @@ static void ignored_frontends_stay_as_they_are(void **state)
     haproxy_start(&h);
     cr_strvec_add(&h.target.ignored, "tcp");
     must_begin(&h);
-    assert_string_equal(cr_buf_text(&h.told), "web ");
+    assert_string_equal(cr_buf_text(&h.shut_names), "web ");
     must_count(&h, 4);
     cr_strvec_add(&h.target.ignored, "web");
     must_fail(&h, begin(&h, PATIENCE_MS), CR_ERR_INVALID, "no frontend but those whose connections are not counted");
@@ -279,7 +279,7 @@ static pid_t start_process(struct haproxy *h, const char *path)
     return pid;
 }
 
-static void that_nobody_answers_is_no_end_but_a_process_that_is_gone_is(void **state)
+static void that_nothing_answers_is_no_end_but_a_process_that_is_gone_is(void **state)
 {
     char folder[] = "/tmp/certroll-haproxy-XXXXXX";
     char path[64];
@@ -307,7 +307,7 @@ static void that_nobody_answers_is_no_end_but_a_process_that_is_gone_is(void **s
     unlink(path);
     assert_true(count(&h, PATIENCE_MS, &found));
     assert_true(found.ended);
-    h.target.memory = NULL; /* begun by another: nobody knows which process it was */
+    h.target.memory = NULL; /* begun by another: which process it was is not known */
     must_fail(&h, count(&h, PATIENCE_MS, &found), CR_ERR_NOT_FOUND, "cannot connect");
     rmdir(folder);
 }
@@ -350,7 +350,7 @@ int main(void)
         cmocka_unit_test(connections_that_are_hidden_are_no_zero),
         cmocka_unit_test(a_frontend_that_is_open_again_is_not_drained),
         cmocka_unit_test(what_is_not_understood_is_an_error),
-        cmocka_unit_test(that_nobody_answers_is_no_end_but_a_process_that_is_gone_is),
+        cmocka_unit_test(that_nothing_answers_is_no_end_but_a_process_that_is_gone_is),
         cmocka_unit_test(the_socket_must_be_named),
         cmocka_unit_test(thousands_of_frontends_are_counted),
     };

@@ -19,7 +19,7 @@
 #include "drain/strategy.h"
 #include "support/ownnet.h"
 
-enum { PATIENCE_MS = 20 * 1000, LOOK_US = 5 * 1000, SOMEBODY_ELSE = 65533 };
+enum { PATIENCE_MS = 20 * 1000, LOOK_US = 5 * 1000, OTHER_USER = 65533 };
 
 /* A master that listens, and at SIGQUIT closes its socket, with a worker that has accepted one connection and ends with
  * it; the master ends with its worker. */
@@ -172,7 +172,7 @@ static void it_has_drained_when_it_has_ended(void **state)
     must_end(&n);
 }
 
-/* It was accepted by nobody, so that nobody is connected; but whoever is there has something left. */
+/* No process accepted it, so that no client is connected; but a process that is there has something left. */
 static void who_is_there_is_never_drained(void **state)
 {
     struct cr_drain_count found;
@@ -206,7 +206,7 @@ static void workers_are_waited_for_without_their_master(void **state)
     must_end(&n);
 }
 
-/* Begun once more, by a manager that was restarted: nginx has closed its ports, and nobody knows them any more. */
+/* Begun once more, by a manager that was restarted: nginx has closed its ports, and they are not known any more. */
 static void unknown_ports_are_no_zero(void **state)
 {
     struct cr_drain_count found;
@@ -238,7 +238,7 @@ static void what_is_not_there_has_not_begun(void **state)
     must_fail(&n, begin(&n), CR_ERR_NOT_FOUND, "/tmp/certroll/no/nginx.pid");
 }
 
-/* The clock was set forward after its start, or it is of a program that has ended: its name tells which. */
+/* The clock was set forward after its start, or it is of a program that has ended: its name shows which. */
 static void a_pid_file_that_seems_too_old_is_believed_of_nginx_alone(void **state)
 {
     char path[] = "/tmp/certroll-nginx-XXXXXX";
@@ -275,7 +275,7 @@ static void another_users_nginx_is_explained(void **state)
     nginx_start(&n, false);
     pid_t child = fork();
     if (child == 0) {
-        if (setresuid(SOMEBODY_ELSE, SOMEBODY_ELSE, SOMEBODY_ELSE) != 0)
+        if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
             _exit(2);
         _exit(!begin(&n) && n.err.kind == CR_ERR_FORBIDDEN && strstr(n.err.text, "runAsUser") ? 0 : 1);
     }
@@ -303,7 +303,7 @@ int main(void)
         cmocka_unit_test(another_users_nginx_is_explained),
         cmocka_unit_test(its_usual_name_is_known),
     };
-    /* When nginx has closed its port, a server of another test may get it, whose connections would be counted. */
+    /* When nginx has closed its port, a server of another test may get it, and its connections would be counted. */
     (void)test_own_network("192.0.2.1");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,7 @@ static const struct cr_drain_strategy proxy = {"fake", "counts", prepare, order,
 struct fixture {
     struct cr_loop *loop;
     struct cr_metrics *metrics;
-    struct cr_drain_metrics told;
+    struct cr_drain_metrics drain_metrics;
     struct cr_drain_thread *drain;
     int overs;
     bool misplaced; /* on_over was called outside of the loop's thread, or the drain ran still */
@@ -96,8 +96,8 @@ static int set_up(void **state)
     cr_log_set_level(CR_LOG_ERROR);
     f->loop = cr_loop_new();
     f->metrics = cr_metrics_new();
-    cr_drain_metrics_init(&f->told, f->metrics);
-    f->drain = cr_drain_thread_new(f->loop, &f->told, on_over, f);
+    cr_drain_metrics_init(&f->drain_metrics, f->metrics);
+    f->drain = cr_drain_thread_new(f->loop, &f->drain_metrics, on_over, f);
     f->stop = cr_timer_new(f->loop, give_up, f);
     *state = f;
     return 0;
@@ -142,7 +142,7 @@ static bool page_has(const struct fixture *f, const char *line)
 
 /* --- tests --- */
 
-static void it_tells_of_its_progress_and_of_its_end(void **state)
+static void it_notifies_of_its_progress_and_of_its_end(void **state)
 {
     struct fixture *f = *state;
     struct cr_drain_progress progress;
@@ -194,7 +194,7 @@ static void the_next_may_begin_when_one_is_over(void **state)
     assert_true(page_has(f, "certroll_shutdown_drains_total{result=\"drained\"} 2\n"));
 }
 
-static void freeing_cancels_it_and_nobody_is_told(void **state)
+static void freeing_cancels_it_and_notifies_no_listener(void **state)
 {
     struct fixture *f = *state;
     begin(f);
@@ -202,12 +202,12 @@ static void freeing_cancels_it_and_nobody_is_told(void **state)
     cr_drain_thread_free(cr_steal(&f->drain));
     assert_true(page_has(f, "certroll_shutdown_drains_total{result=\"cancelled\"} 1\n"));
     cr_timer_arm(f->stop, 0);
-    cr_loop_run(f->loop); /* its notice comes, to nobody */
+    cr_loop_run(f->loop); /* its notice comes, and no listener is left */
     assert_int_equal(f->overs, 0);
 }
 
-/* It is over, and the loop, which has ended, has not heard of it: it hears when it is freed. */
-static void freeing_may_come_before_the_loop_has_heard(void **state)
+/* It is over, and the loop, which has ended, has not been notified: it is notified when it is freed. */
+static void freeing_may_come_before_the_loop_is_notified(void **state)
 {
     struct fixture *f = *state;
     struct cr_drain_progress progress = {0};
@@ -228,9 +228,9 @@ static void freeing_may_come_before_the_loop_has_heard(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_loop(it_tells_of_its_progress_and_of_its_end),    with_loop(there_is_one_at_a_time),
-        with_loop(the_next_may_begin_when_one_is_over),        with_loop(freeing_cancels_it_and_nobody_is_told),
-        with_loop(freeing_may_come_before_the_loop_has_heard),
+        with_loop(it_notifies_of_its_progress_and_of_its_end),   with_loop(there_is_one_at_a_time),
+        with_loop(the_next_may_begin_when_one_is_over),          with_loop(freeing_cancels_it_and_notifies_no_listener),
+        with_loop(freeing_may_come_before_the_loop_is_notified),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static void times_must_leave_room_for_each_other(void **state)
 
 enum outcome {
     END = 0,
-    BEGIN,  /* a turn begins */
+    BEGIN,  /* a round begins */
     GOT,    /* the Lease says: holder, version, duration */
     ABSENT, /* there is none */
     WROTE,  /* our write was done; begun `took` ms ago */
@@ -91,7 +91,7 @@ static enum cr_election_step play(struct cr_election *election, const struct mov
         lease = lease_of(move);
         return cr_election_wrote(election, &lease, move->at_ms - move->took_ms, move->at_ms);
     case ABSENT:
-        return cr_election_absent(election, move->at_ms);
+        return cr_election_not_found(election, move->at_ms);
     default:
         return cr_election_failed(election, move->kind, move->at_ms);
     }
@@ -414,7 +414,7 @@ static void no_two_act_at_a_time(void **state)
             next_ms[p] = now_ms + rand() % 60000;
         if (now_ms < next_ms[p])
             continue;
-        if (me->role == CR_ELECTION_ENDED) { /* it starts anew */
+        if (me->role == CR_ELECTION_ENDED) { /* it starts again */
             cr_election_dispose(me);
             *me = (struct cr_election){.times = cr_election_default_times, .identity = names[p]};
         }
@@ -433,7 +433,7 @@ static void no_two_act_at_a_time(void **state)
             }
             if (step == G) {
                 struct cr_lease lease = lease_of(&move);
-                step = version ? cr_election_got(me, &lease, now_ms) : cr_election_absent(me, now_ms);
+                step = version ? cr_election_got(me, &lease, now_ms) : cr_election_not_found(me, now_ms);
                 if (!version)
                     cr_lease_dispose(&lease);
                 continue;

@@ -37,7 +37,7 @@ static void wrapping_keeps_what_the_server_asked_for(void **state)
     assert_int_equal(err.retry_after_ms, 3000);
 }
 
-static void nobody_need_listen(void **state)
+static void no_listener_is_needed(void **state)
 {
     (void)state;
     assert_false(cr_error_set(NULL, CR_ERR_INVALID, "x"));
@@ -170,7 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(setting_answers_false_and_holds_kind_and_text),
         cmocka_unit_test(wrapping_keeps_what_the_server_asked_for),
-        cmocka_unit_test(nobody_need_listen),
+        cmocka_unit_test(no_listener_is_needed),
         cmocka_unit_test(a_text_is_one_line),
         cmocka_unit_test(a_long_text_is_cut_with_dots),
         cmocka_unit_test(a_cut_never_splits_a_character),

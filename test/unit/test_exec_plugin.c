@@ -42,7 +42,7 @@ static void tokens_and_their_end_are_read(void **state)
     }
 }
 
-static void what_is_no_credential_is_told_and_never_shown(void **state)
+static void what_is_no_credential_is_reported_and_never_shown(void **state)
 {
     (void)state;
     static const struct {
@@ -138,7 +138,7 @@ static void it_is_run_with_its_arguments_and_variables(void **state)
     assert_string_equal(credential.token, "t");
 }
 
-static void its_trouble_is_told_with_its_last_words(void **state)
+static void its_trouble_is_reported_with_its_last_words(void **state)
 {
     (void)state;
     static const struct {
@@ -173,10 +173,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_and_their_end_are_read),
-        cmocka_unit_test(what_is_no_credential_is_told_and_never_shown),
+        cmocka_unit_test(what_is_no_credential_is_reported_and_never_shown),
         cmocka_unit_test(a_certificate_must_fit_its_key_and_its_end_counts),
         cmocka_unit_test(it_is_run_with_its_arguments_and_variables),
-        cmocka_unit_test(its_trouble_is_told_with_its_last_words),
+        cmocka_unit_test(its_trouble_is_reported_with_its_last_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

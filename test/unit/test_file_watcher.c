@@ -115,7 +115,7 @@ static void test_what_is_watched_newly_is_looked_at_once_more(void **state)
     assert_int_equal(settled(world), before); /* the same wish again is no news */
 }
 
-static void test_files_and_entries_of_folders_are_heard_of(void **state)
+static void test_changes_of_files_and_entries_of_folders_are_noticed(void **state)
 {
     struct world *world = *state;
     char manifest[128];
@@ -139,7 +139,7 @@ static void test_files_and_entries_of_folders_are_heard_of(void **state)
     await_change(world, before, "a name that is gone");
 }
 
-static void test_what_lies_beside_is_not_heard_of(void **state)
+static void test_changes_of_what_lies_beside_are_not_noticed(void **state)
 {
     struct world *world = *state;
     char beside[128];
@@ -172,8 +172,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_is_watched_newly_is_looked_at_once_more, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_files_and_entries_of_folders_are_heard_of, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_what_lies_beside_is_not_heard_of, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_changes_of_files_and_entries_of_folders_are_noticed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_changes_of_what_lies_beside_are_not_noticed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_folder_that_was_replaced_is_watched, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,7 +143,7 @@ static void each_kind_is_read(void **state)
     assert_true(out.first == 'x' && out.elect);
 }
 
-static void a_plain_number_is_seconds_where_told(void **state)
+static void a_plain_number_is_seconds_where_the_flag_says_so(void **state)
 {
     static const struct {
         const char *value;
@@ -289,7 +289,7 @@ int main(void)
         cmocka_unit_test(a_value_is_joined_or_follows),
         cmocka_unit_test(a_value_may_be_empty_or_look_like_a_flag),
         cmocka_unit_test(each_kind_is_read),
-        cmocka_unit_test(a_plain_number_is_seconds_where_told),
+        cmocka_unit_test(a_plain_number_is_seconds_where_the_flag_says_so),
         cmocka_unit_test(letters_stand_for_names),
         cmocka_unit_test(what_is_wrong_is_said),
         cmocka_unit_test(words_stand_anywhere_and_the_rest_behind_two_dashes),

@@ -22,7 +22,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 
-enum { PATIENCE_MS = 30 * 1000, REST_MS = 150 };
+enum { PATIENCE_MS = 30 * 1000, IDLE_MS = 150 };
 
 static struct cr_folder_watch *watch_one(const char *path)
 {
@@ -31,8 +31,8 @@ static struct cr_folder_watch *watch_one(const char *path)
     return watch;
 }
 
-/* Whether a change is told within so many ms. */
-static bool told_within(struct cr_folder_watch *watch, int64_t ms)
+/* Whether a change is notified within so many ms. */
+static bool notified_within(struct cr_folder_watch *watch, int64_t ms)
 {
     int64_t end = cr_clock_monotonic_ms() + ms;
     for (;;) {
@@ -48,14 +48,14 @@ static bool told_within(struct cr_folder_watch *watch, int64_t ms)
     }
 }
 
-static void assert_told(struct cr_folder_watch *watch)
+static void assert_notified(struct cr_folder_watch *watch)
 {
-    assert_true(told_within(watch, PATIENCE_MS));
+    assert_true(notified_within(watch, PATIENCE_MS));
 }
 
 static void assert_silent(struct cr_folder_watch *watch)
 {
-    assert_false(told_within(watch, REST_MS));
+    assert_false(notified_within(watch, IDLE_MS));
 }
 
 /* What people and kubelets do to files, and that it is seen every time: a watch must not die with what it was set on.
@@ -178,7 +178,7 @@ static void make_chain(struct secret_volume *volume)
     assert_int_equal(symlink(first, current), 0);
 }
 
-static void turn_the_middle_link(struct secret_volume *volume, int round)
+static void switch_the_middle_link(struct secret_volume *volume, int round)
 {
     cr_autofree char *current = in(volume, "current");
     cr_autofree char *fresh = in(volume, "fresh");
@@ -217,7 +217,7 @@ static const struct shape shapes[] = {
     {"a file's mode changes", make_file, change_mode},
     {"folders go and come", make_nested, remove_folders_and_create},
     {"a folder above is replaced", make_nested, replace_folder_above},
-    {"a link in the middle of a chain is turned", make_chain, turn_the_middle_link},
+    {"a link in the middle of a chain is turned", make_chain, switch_the_middle_link},
     {"the end of a chain of links is written", make_chain, write_the_end_of_the_chain},
     {"a hard link is written by its other name", make_hard_link, write_by_the_other_name},
 };
@@ -228,12 +228,12 @@ static void see_rounds(struct secret_volume *volume, const struct shape *shape, 
     assert_silent(watch);
     for (int round = 1; round <= 4; round++) {
         shape->change(volume, round);
-        assert_told(watch);
+        assert_notified(watch);
     }
     assert_silent(watch);
 }
 
-static void every_change_is_told(void **state)
+static void every_change_is_notified(void **state)
 {
     (void)state;
     for (size_t i = 0; i < cr_array_len(shapes); i++) {
@@ -255,7 +255,7 @@ static void a_relative_path_means_the_same_when_the_process_goes_elsewhere(void 
     CR_CLEANUP(cr_folder_watch) struct cr_folder_watch *watch = watch_one("./tls.crt");
     assert_int_equal(chdir(before), 0);
     swap_and_keep(volume, 1);
-    assert_told(watch);
+    assert_notified(watch);
 }
 
 static void neighbours_do_not_matter(void **state)
@@ -268,14 +268,14 @@ static void neighbours_do_not_matter(void **state)
     assert_silent(watch);
 }
 
-static void a_file_that_comes_late_is_told(void **state)
+static void a_file_that_comes_late_is_notified(void **state)
 {
     struct secret_volume *volume = *state;
     CR_CLEANUP(cr_folder_watch)
     struct cr_folder_watch *watch = watch_one(secret_volume_path(volume, "outer/inner/tls.crt"));
     assert_silent(watch);
     make_nested(volume);
-    assert_told(watch);
+    assert_notified(watch);
 }
 
 static void links_in_a_circle_end_nowhere(void **state)
@@ -285,9 +285,9 @@ static void links_in_a_circle_end_nowhere(void **state)
     assert_int_equal(symlink("tls.crt", path), 0);
     CR_CLEANUP(cr_folder_watch) struct cr_folder_watch *watch = watch_one(path);
     assert_int_equal(unlink(path), 0);
-    assert_told(watch);
+    assert_notified(watch);
     make_file(volume);
-    assert_told(watch);
+    assert_notified(watch);
 }
 
 /* Given times, so that none of the machine's count. */
@@ -325,7 +325,7 @@ static void overflow(struct secret_volume *volume)
         assert_int_equal(i % 2 ? rename(b, a) : rename(a, b), 0);
 }
 
-/* The folder that counts after the overflow is one whose coming was not heard of. */
+/* The folder that counts after the overflow is one without an event for its creation. */
 static void lost_events_count_as_a_change_of_everything(void **state)
 {
     struct secret_volume *volume = *state;
@@ -339,9 +339,9 @@ static void lost_events_count_as_a_change_of_everything(void **state)
     struct secret_volume flooded = {.folder = flood};
     overflow(&flooded);
     replace_folder_above(volume, 1);
-    assert_told(watch);
+    assert_notified(watch);
     secret_volume_put(volume, "outer/inner/tls.crt", "1", 1);
-    assert_told(watch);
+    assert_notified(watch);
 }
 
 /* In a process of its own: what is done to mounts, limits and users stays there. Its exit status: 0 good, 77 not to be
@@ -386,9 +386,9 @@ static void see_mounts(struct secret_volume *volume)
     NEED(folder && alone);
     for (int round = 0; round < 3; round++) {
         swap_as(volume, round, round % 2);
-        NEED(told_within(folder, PATIENCE_MS));
+        NEED(notified_within(folder, PATIENCE_MS));
         secret_volume_put(volume, "outer/inner/tls.crt", "1", 1);
-        NEED(told_within(alone, PATIENCE_MS));
+        NEED(notified_within(alone, PATIENCE_MS));
     }
 }
 
@@ -408,7 +408,7 @@ static void see_without_rights(struct secret_volume *volume)
         _exit(77);
     CR_CLEANUP(cr_folder_watch) struct cr_folder_watch *watch = cr_folder_watch_new(&path, 1, NULL);
     NEED(watch);
-    NEED(!told_within(watch, REST_MS));
+    NEED(!notified_within(watch, IDLE_MS));
     if (seteuid(0) != 0)
         _exit(77);
     cr_autofree char *inner = in(volume, "outer/inner");
@@ -420,14 +420,14 @@ static void see_without_rights(struct secret_volume *volume)
     NEED(chmod(file, 0644) == 0);
     NEED(rename(inner, away) == 0 && rename(fresh, inner) == 0);
     NEED(seteuid(65532) == 0);
-    NEED(told_within(watch, PATIENCE_MS));
+    NEED(notified_within(watch, PATIENCE_MS));
     NEED(seteuid(0) == 0);
     secret_volume_put(volume, "outer/inner/tls.crt", "2", 1);
     NEED(seteuid(65532) == 0);
-    NEED(told_within(watch, PATIENCE_MS));
+    NEED(notified_within(watch, PATIENCE_MS));
 }
 
-/* The folder between can be gone through, and not be read, so that nobody tells of it. */
+/* The folder between can be gone through, and not be read, so that nothing notifies of it. */
 static void folders_that_cannot_be_watched_are_looked_at(void **state)
 {
     in_child(see_without_rights, *state);
@@ -455,10 +455,10 @@ static void without_an_instance_the_sysctl_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_change_is_told),
+        cmocka_unit_test(every_change_is_notified),
         TEST(a_relative_path_means_the_same_when_the_process_goes_elsewhere),
         TEST(neighbours_do_not_matter),
-        TEST(a_file_that_comes_late_is_told),
+        TEST(a_file_that_comes_late_is_notified),
         TEST(links_in_a_circle_end_nowhere),
         TEST(a_change_waits_for_quiet_but_not_for_ever),
         TEST(lost_events_count_as_a_change_of_everything),

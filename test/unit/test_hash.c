@@ -18,7 +18,7 @@ static void a_hash_is_of_the_text_and_its_seed(void **state)
     assert_true(cr_hash_seed() != cr_hash_seed());
 }
 
-/* Names that differ by a digit, as those of users do, in a table whose size is no power of two. */
+/* Names that differ by a digit, as those of users do, in a table with a size that is no power of two. */
 static void places_are_spread_over_all_slots(void **state)
 {
     (void)state;

@@ -27,7 +27,7 @@ static void each_is_read_once(void **state)
     assert_int_equal(a->err.kind, CR_ERR_NONE);
 }
 
-static void what_cannot_be_read_says_so_and_keeps_nobody_else(void **state)
+static void what_cannot_be_read_says_so_and_keeps_no_other_file(void **state)
 {
     (void)state;
     CR_CLEANUP(tree) struct node_tree tree;
@@ -134,7 +134,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_is_read_once),
-        cmocka_unit_test(what_cannot_be_read_says_so_and_keeps_nobody_else),
+        cmocka_unit_test(what_cannot_be_read_says_so_and_keeps_no_other_file),
         cmocka_unit_test(a_pair_is_of_one_moment),
         cmocka_unit_test(a_folder_is_listed_sorted),
     };

@@ -149,7 +149,7 @@ static void each_status_is_an_answer(void **state)
         CR_CLEANUP(scene) struct scene s = scene_of(server);
         s.call.method = cases[i].method;
         must_answer(&s, cases[i].status, cases[i].body);
-        assert_int_equal(test_server_accepted(server), 1); /* nobody is followed */
+        assert_int_equal(test_server_accepted(server), 1); /* no redirect is followed */
         test_server_free(cr_steal(&server));
         free(a.seen);
     }
@@ -258,11 +258,11 @@ static void the_longest_body_is_read_whole(void **state)
 
 /* --- servers that do not --- */
 
-static void nobody_is_there(void **state)
+static void nothing_listens(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene s = scene_of(NULL);
-    /* bound, so that nobody else has the port, and not listening */
+    /* bound, so that no other program has the port, and not listening */
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof at;
     cr_autofd int bound = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -338,7 +338,7 @@ static void the_deadline_is_of_the_whole_call(void **state)
     }
 }
 
-/* Listens, and accepts nobody: the kernel does it, until the queue is full. */
+/* Listens, and accepts no connection: the kernel does it, until the queue is full. */
 static void who_never_accepts(void **state)
 {
     (void)state;
@@ -483,7 +483,7 @@ int main(void)
         cmocka_unit_test(over_ipv6),
         cmocka_unit_test(a_port_alone_is_localhost),
         cmocka_unit_test(the_longest_body_is_read_whole),
-        cmocka_unit_test(nobody_is_there),
+        cmocka_unit_test(nothing_listens),
         cmocka_unit_test(what_cannot_be_asked_is_said),
         cmocka_unit_test(the_deadline_is_of_the_whole_call),
         cmocka_unit_test(who_never_accepts),

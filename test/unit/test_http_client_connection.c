@@ -30,8 +30,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* "METHOD|token|body" of each request, as many as it is told (0: all); then the connection is closed. */
-static void serve_told(struct test_conn *conn, void *arg)
+/* "METHOD|token|body" of each request, as many as arg says (0: all); then the connection is closed. */
+static void serve_asked(struct test_conn *conn, void *arg)
 {
     const int *most = arg;
     for (int i = 0; (!*most || i < *most) && test_conn_request(conn); i++) {
@@ -77,7 +77,7 @@ static void each_request_is_sent_as_it_is_on_one_connection(void **state)
     };
     int all = 0;
     CR_CLEANUP(test_server)
-    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_told, .arg = &all});
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_asked, .arg = &all});
     cr_autofree char *url = test_server_url(server, "/x");
     for (size_t i = 0; i < cr_array_len(cases); i++)
         assert_answer(*state, url, &cases[i].request, cases[i].sees);
@@ -88,7 +88,7 @@ static void a_connection_that_was_closed_is_replaced(void **state)
 {
     int one = 1;
     CR_CLEANUP(test_server)
-    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_told, .arg = &one});
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_asked, .arg = &one});
     cr_autofree char *url = test_server_url(server, "/");
     for (int i = 1; i <= 3; i++) {
         assert_answer(*state, url, &(struct cr_http_request){.method = "PATCH", .body = "b"}, "PATCH||b");
@@ -104,7 +104,7 @@ static void other_credentials_open_a_connection_and_the_same_do_not(void **state
     } cases[] = {{{0}, 1}, {{.insecure = true}, 2}, {{.insecure = true}, 2}, {{0}, 3}};
     int all = 0;
     CR_CLEANUP(test_server)
-    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_told, .arg = &all});
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_asked, .arg = &all});
     cr_autofree char *url = test_server_url(server, "/");
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         cr_http_requests_set_tls(*state, &cases[i].tls);
@@ -207,7 +207,7 @@ static void a_used_connection_that_says_nothing_is_tried_again_and_a_new_one_is_
     assert_int_equal(test_server_accepted(mute), 1);
 }
 
-static void a_server_is_verified_and_told_who_asks(void **state)
+static void a_server_is_verified_and_shown_who_asks(void **state)
 {
     CR_CLEANUP(test_cert) struct test_cert *ca = test_cert_new(&(struct test_cert_spec){.cn = "ca", .ca = true});
     CR_CLEANUP(test_cert) struct test_cert *other = test_cert_new(&(struct test_cert_spec){.cn = "other", .ca = true});
@@ -382,7 +382,7 @@ static void *ask(void *arg)
     return NULL;
 }
 
-static void serve_and_tell(struct test_conn *conn, void *arg)
+static void serve_and_record(struct test_conn *conn, void *arg)
 {
     if (!test_conn_request(conn))
         return;
@@ -394,7 +394,8 @@ static void the_end_cancels_what_is_under_way_and_what_comes_later(void **state)
 {
     atomic_bool asked = false;
     CR_CLEANUP(test_server)
-    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_and_tell, .arg = &asked});
+    struct test_server *server =
+        test_server_new(&(struct test_server_options){.serve = serve_and_record, .arg = &asked});
     cr_autofree char *url = test_server_url(server, "/");
     struct asker asker = {.requests = *state, .url = url};
     pthread_t thread;
@@ -429,7 +430,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_says_that_it_closes_is_asked_on_a_new_connection, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_compressed_is_no_answer_unless_it_is_a_refusal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_says_more_than_was_asked_is_asked_on_a_new_connection, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_server_is_verified_and_told_who_asks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_server_is_verified_and_shown_who_asks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_end_cancels_what_is_under_way_and_what_comes_later, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

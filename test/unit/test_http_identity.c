@@ -1,4 +1,4 @@
-/* Who is trusted, and as whom we speak: TLS servers with certificates made here. */
+/* Which servers are trusted, and how we authenticate: TLS servers with certificates made here. */
 #include "net/http_requests.h"
 
 #include <pthread.h>
@@ -201,7 +201,7 @@ static void credentials_that_cannot_work_are_invalid(void **state)
     }
 }
 
-static void a_server_without_tls_is_told(void **state)
+static void a_server_without_tls_is_reported(void **state)
 {
     (void)state;
     CR_CLEANUP(test_server)
@@ -338,7 +338,7 @@ static void what_is_under_way_goes_on_with_its_old_credentials(void **state)
     pthread_join(slow.thread, NULL);
     assert_true(slow.ok);
     assert_string_equal(slow.text.data, "client a");
-    assert_true(test_server_wait_ended(server, 1, NULL)); /* nobody uses it any more */
+    assert_true(test_server_wait_ended(server, 1, NULL)); /* no stream uses it any more */
     cr_buf_dispose(&slow.text);
     cr_http_requests_free(slow.client);
 }
@@ -351,7 +351,7 @@ int main(void)
         cmocka_unit_test(the_client_certificate_is_presented),
         cmocka_unit_test(a_missing_client_certificate_is_transient),
         cmocka_unit_test(credentials_that_cannot_work_are_invalid),
-        cmocka_unit_test(a_server_without_tls_is_told),
+        cmocka_unit_test(a_server_without_tls_is_reported),
         cmocka_unit_test(new_credentials_open_new_connections),
         cmocka_unit_test(a_ca_that_is_withdrawn_is_not_trusted_by_old_connections),
         cmocka_unit_test(what_is_under_way_goes_on_with_its_old_credentials),

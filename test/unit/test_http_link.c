@@ -70,7 +70,7 @@ static void opening_takes_no_longer_than_what_is_left(void **state)
     assert_true(cr_clock_monotonic_ms() - start_ms < CONNECT_TIMEOUT_MS);
 }
 
-static void who_is_told_to_give_up_does_not_wait_for_a_connection(void **state)
+static void a_cancelled_caller_does_not_wait_for_a_connection(void **state)
 {
     struct fixture *f = *state;
     struct cr_error err = {0};
@@ -81,20 +81,20 @@ static void who_is_told_to_give_up_does_not_wait_for_a_connection(void **state)
     assert_int_equal(err.kind, CR_ERR_CANCELLED);
 }
 
-/* Of the token it must learn nothing. */
+/* It must learn nothing of the token. */
 static void serve_as_proxy(struct test_conn *conn, void *arg)
 {
     const char *answer = arg;
     if (!test_conn_request(conn) || !cr_starts_with(conn->head, "CONNECT api.invalid:8080 HTTP/1.1\r\n") ||
         strstr(conn->head, "token") || !test_conn_puts(conn, answer))
         return;
-    static const char talk[64 * 1024];
-    while (test_conn_write(conn, talk, sizeof talk))
+    static const char filler[64 * 1024];
+    while (test_conn_write(conn, filler, sizeof filler))
         ;
 }
 
 /* There is always something to read, so nothing is ever waited for. */
-static void who_never_stops_talking_is_late(void **state)
+static void a_server_that_never_stops_sending_is_late(void **state)
 {
     struct fixture *f = *state;
     struct cr_error err = {0};
@@ -127,8 +127,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(opening_takes_no_longer_than_what_is_left, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(who_is_told_to_give_up_does_not_wait_for_a_connection, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(who_never_stops_talking_is_late, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_cancelled_caller_does_not_wait_for_a_connection, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_server_that_never_stops_sending_is_late, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_proxy_that_refuses_says_so, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -261,7 +261,7 @@ static void a_body_is_bytes_and_a_buffers_own_cap_holds(void **state)
     }
 }
 
-static void what_else_an_answer_tells(void **state)
+static void what_else_an_answer_says(void **state)
 {
     (void)state;
     static const struct {
@@ -316,7 +316,7 @@ int main(void)
         cmocka_unit_test(a_head_of_the_greatest_size_is_read),
         cmocka_unit_test(the_lines_of_chunks_are_not_of_the_head),
         cmocka_unit_test(a_body_is_bytes_and_a_buffers_own_cap_holds),
-        cmocka_unit_test(what_else_an_answer_tells),
+        cmocka_unit_test(what_else_an_answer_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* One request to a server that serves as told. */
+/* One request to a server that serves as given. */
 static bool ask(struct cr_http_requests *requests, void (*serve)(struct test_conn *, void *), const void *arg,
                 const struct cr_http_request *like, struct cr_http_response *response, struct cr_error *err)
 {
@@ -251,7 +251,7 @@ static void encodings_that_were_not_asked_for_are_errors(void **state)
     }
 }
 
-/* A name can be written in Punycode; what turns other letters into it is not linked. */
+/* A name can be written in Punycode; what converts other letters into it is not linked. */
 static void a_server_name_that_is_not_ascii_is_refused(void **state)
 {
     CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
@@ -261,7 +261,7 @@ static void a_server_name_that_is_not_ascii_is_refused(void **state)
     assert_int_equal(response.status, 0);
 }
 
-static void a_refusal_whose_body_is_cut_off_is_still_one(void **state)
+static void a_refusal_with_a_truncated_body_is_still_one(void **state)
 {
     static const struct {
         int status;
@@ -588,7 +588,7 @@ int main(void)
         with_requests(what_the_network_does_is_transient),
         with_requests(encodings_that_were_not_asked_for_are_errors),
         with_requests(a_server_name_that_is_not_ascii_is_refused),
-        with_requests(a_refusal_whose_body_is_cut_off_is_still_one),
+        with_requests(a_refusal_with_a_truncated_body_is_still_one),
         with_requests(a_refused_connection_is_transient_and_says_where),
         with_requests(a_time_out_says_what_it_waited_for),
         with_requests(what_can_never_work_is_invalid),

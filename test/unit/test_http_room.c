@@ -118,7 +118,7 @@ static void who_gives_way(void **state)
     }
 }
 
-static void turns_are_shared_by_peers(void **state)
+static void answers_are_shared_by_peers(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_http_room) struct cr_http_room room;
@@ -186,7 +186,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_one_peer),
         cmocka_unit_test(who_gives_way),
-        cmocka_unit_test(turns_are_shared_by_peers),
+        cmocka_unit_test(answers_are_shared_by_peers),
         cmocka_unit_test(places_are_counted),
         cmocka_unit_test(some_places_are_left_for_newcomers),
     };

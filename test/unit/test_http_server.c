@@ -236,14 +236,14 @@ static void a_head_request_says_how_long_the_body_would_be(void **state)
     assert_true(cr_ends_with(answer.data, "\r\n\r\n"));
 }
 
-static void another_method_is_told_which_are_allowed(void **state)
+static void another_method_is_answered_with_those_that_are_allowed(void **state)
 {
     CR_CLEANUP(cr_buf) struct cr_buf answer = CR_BUF_INIT(0);
     converse(*state, "DELETE /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", &answer);
     assert_non_null(strstr(cr_buf_text(&answer), "\r\nAllow: GET, HEAD\r\n"));
 }
 
-static void garbage_is_refused_and_hurts_nobody(void **state)
+static void garbage_is_refused_and_hurts_no_other_client(void **state)
 {
     CR_CLEANUP(cr_buf) struct cr_buf long_header = CR_BUF_INIT(0);
     cr_buf_puts(&long_header, "GET /metrics HTTP/1.1\r\nX: ");
@@ -582,8 +582,8 @@ int main(void)
         with_loop(a_handler_answers_its_exact_path),
         with_loop(a_big_answer_arrives_whole),
         with_loop(a_head_request_says_how_long_the_body_would_be),
-        with_loop(another_method_is_told_which_are_allowed),
-        with_loop(garbage_is_refused_and_hurts_nobody),
+        with_loop(another_method_is_answered_with_those_that_are_allowed),
+        with_loop(garbage_is_refused_and_hurts_no_other_client),
         with_few_places(a_newcomer_is_served_in_a_flood),
         with_few_places(a_newcomer_has_time_to_ask),
         with_few_places(who_asks_ahead_is_answered_one_by_one),

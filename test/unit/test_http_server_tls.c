@@ -322,7 +322,7 @@ static void clients_without_a_good_certificate_are_refused(void **state)
     const struct fixture *f = *state;
     CR_CLEANUP(test_cert)
     struct test_cert *other_ca = test_cert_new(&(struct test_cert_spec){.cn = "other", .ca = true});
-    /* Of the same name, but another key: names alone open nothing. */
+    /* It has the same name, but another key: names alone open nothing. */
     CR_CLEANUP(test_cert)
     struct test_cert *twin =
         test_cert_new(&(struct test_cert_spec){.cn = "clients' CA", .ca = true, .no_key_ids = true});
@@ -348,7 +348,7 @@ static void clients_without_a_good_certificate_are_refused(void **state)
                 shown = test_cert_new(&spec);
             }
             CR_CLEANUP(client) struct client client = begin(f, versions[v], shown);
-            /* With TLS 1.3 a client hears of it only when it reads. */
+            /* With TLS 1.3 a client notices it only when it reads. */
             bool served = SSL_connect(client.ssl) == 1 && ask_metrics(&client) == 200;
             bool wanted = i < cr_array_len(cases) && cases[i].served;
             if (served != wanted)
@@ -370,7 +370,7 @@ static int open_files(void)
 }
 
 /* The server's thread opens and closes files of its own while it starts: the count is the one that stays. */
-static int open_files_at_rest(void)
+static int open_files_when_idle(void)
 {
     enum { LOOKS = 5 };
     const int64_t end = cr_clock_monotonic_ms() + PATIENCE_MS;
@@ -412,7 +412,7 @@ static void a_guard_may_take_its_time_and_the_client_may_not_wait_for_it(void **
 {
     static const char ask_guarded[] = "GET /guarded HTTP/1.1\r\nHost: x\r\n\r\n";
     struct fixture *f = *state;
-    const int before = open_files_at_rest();
+    const int before = open_files_when_idle();
     struct client hasty = open_client(f, TLS1_3_VERSION);
     assert_true(SSL_write(hasty.ssl, ask_guarded, (int)strlen(ask_guarded)) > 0);
     wait_until_asked(f);
@@ -475,7 +475,7 @@ static void write_raw(int fd, const void *data, size_t len)
     }
 }
 
-static void what_is_no_tls_is_refused_and_hurts_nobody(void **state)
+static void what_is_no_tls_is_refused_and_hurts_no_other_client(void **state)
 {
     static const struct {
         const char *bytes;
@@ -551,7 +551,7 @@ static void who_says_nothing_is_hung_up(void **state)
 {
     enum { SILENT, HALF_HELLO, HELLO, CONNECTED, HALF_REQUEST, ANSWERED, NOT_READING, KINDS, ANSWERS = 64 };
     const struct fixture *f = *state;
-    const int before = open_files_at_rest();
+    const int before = open_files_when_idle();
     struct client clients[KINDS];
     for (size_t i = CONNECTED; i < KINDS; i++)
         clients[i] = open_client(f, TLS1_3_VERSION);
@@ -590,9 +590,9 @@ static int tear_down_with_few_files(void **state)
     return tear_down(state);
 }
 
-/* Whoever begins no handshake, or half of one, gives way to who does. Each connection counts twice here: both its ends
- * are in this process. */
-static void a_flood_of_handshakes_keeps_nobody_out(void **state)
+/* A client that begins no handshake, or half of one, gives way to one that does. Each connection counts twice here:
+ * both its ends are in this process. */
+static void a_flood_of_handshakes_keeps_no_other_client_out(void **state)
 {
     enum { FLOOD = 70, PARTS = 2 };
     const struct fixture *f = *state;
@@ -636,10 +636,10 @@ int main(void)
         with_clients(clients_without_a_good_certificate_are_refused),
         with_server(a_guard_may_take_its_time_and_the_client_may_not_wait_for_it),
         with_server(a_connection_outlives_a_reload),
-        with_server(what_is_no_tls_is_refused_and_hurts_nobody),
+        with_server(what_is_no_tls_is_refused_and_hurts_no_other_client),
         with_server(no_client_may_renegotiate),
         with_server(who_says_nothing_is_hung_up),
-        cmocka_unit_test_setup_teardown(a_flood_of_handshakes_keeps_nobody_out, set_up_with_few_files,
+        cmocka_unit_test_setup_teardown(a_flood_of_handshakes_keeps_no_other_client_out, set_up_with_few_files,
                                         tear_down_with_few_files),
         with_server(freeing_closes_open_connections),
     };

@@ -110,10 +110,10 @@ static void wait_for_asked(struct fixture *f, size_t n)
 }
 
 /* What is to be read within PATIENCE_MS: its length, 0 when the server has hung up. */
-static ssize_t hear(int fd, char *out, size_t size)
+static ssize_t receive(int fd, char *out, size_t size)
 {
-    struct pollfd heard = {.fd = fd, .events = POLLIN};
-    assert_int_equal(poll(&heard, 1, PATIENCE_MS), 1);
+    struct pollfd readable = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&readable, 1, PATIENCE_MS), 1);
     ssize_t n = recv(fd, out, size - 1, 0);
     out[n > 0 ? n : 0] = '\0';
     return n;
@@ -168,7 +168,7 @@ static void each_who_asked_is_answered(void **state)
     const int both[] = {first, second};
     for (size_t i = 0; i < 2; i++) {
         char text[512];
-        assert_true(hear(both[i], text, sizeof text) > 0);
+        assert_true(receive(both[i], text, sizeof text) > 0);
         assert_true(cr_starts_with(text, "HTTP/1.1 200 ") && cr_ends_with(text, "\r\n\r\ndone\n"));
     }
     wait_until_waiting(f, 0);
@@ -184,14 +184,14 @@ static void silence_does_not_end_a_wait(void **state)
     wait_for_asked(f, 1);
     for (int i = 0; i < TWICE; i++) {
         cr_autofd int idle = connect_to(f);
-        assert_int_equal(hear(idle, text, sizeof text), 0);
+        assert_int_equal(receive(idle, text, sizeof text), 0);
     }
     assert_int_equal(waiting(f), 1);
     cr_loop_post(f->loop, answer_all, f);
-    assert_true(hear(fd, text, sizeof text) > 0);
+    assert_true(receive(fd, text, sizeof text) > 0);
     assert_true(cr_starts_with(text, "HTTP/1.1 200 "));
     /* Then it counts again, for the next request. */
-    assert_int_equal(hear(fd, text, sizeof text), 0);
+    assert_int_equal(receive(fd, text, sizeof text), 0);
 }
 
 static void who_hangs_up_waits_no_more(void **state)
@@ -201,7 +201,7 @@ static void who_hangs_up_waits_no_more(void **state)
     wait_for_asked(f, 1);
     close(fd);
     wait_until_waiting(f, 0);
-    cr_loop_post(f->loop, answer_all, f); /* nobody reads it */
+    cr_loop_post(f->loop, answer_all, f); /* no client reads it */
     assert_int_equal(waiting(f), 0);
 }
 
@@ -214,13 +214,13 @@ static void what_comes_meanwhile_is_kept(void **state)
     wait_for_asked(f, 1);
     say(fd, "GET /other HTTP/1.1\r\nHost: x\r\n");
     cr_autofd int idle = connect_to(f);
-    assert_int_equal(hear(idle, text, sizeof text), 0); /* time enough to be read */
+    assert_int_equal(receive(idle, text, sizeof text), 0); /* time enough to be read */
     say(fd, "\r\n");
     cr_loop_post(f->loop, answer_all, f);
-    assert_true(hear(fd, text, sizeof text) > 0);
+    assert_true(receive(fd, text, sizeof text) > 0);
     assert_true(cr_starts_with(text, "HTTP/1.1 200 "));
     while (!strstr(text, "HTTP/1.1 404 "))
-        assert_true(hear(fd, text, sizeof text) > 0);
+        assert_true(receive(fd, text, sizeof text) > 0);
 }
 
 static void only_get_begins_it(void **state)
@@ -232,7 +232,7 @@ static void only_get_begins_it(void **state)
         cr_autofd int fd = connect_to(f);
         cr_autofree char *request = cr_asprintf("%s /wait HTTP/1.1\r\nHost: x\r\n\r\n", methods[i]);
         say(fd, request);
-        assert_true(hear(fd, text, sizeof text) > 0);
+        assert_true(receive(fd, text, sizeof text) > 0);
         assert_true(cr_starts_with(text, "HTTP/1.1 405 "));
         assert_non_null(strstr(text, "\r\nAllow: GET\r\n"));
     }
@@ -254,15 +254,15 @@ static int ask_from(const struct fixture *f, unsigned n)
     return fd;
 }
 
-static void hear_refusal(int fd)
+static void receive_refusal(int fd)
 {
     char text[512];
-    assert_true(hear(fd, text, sizeof text) > 0);
+    assert_true(receive(fd, text, sizeof text) > 0);
     assert_true(cr_starts_with(text, "HTTP/1.1 503 "));
 }
 
 /* Those who wait for a drain's end are legitimate, and none of them may be kept out by one peer that asks without end:
- * the one with the most gives up a place, whoever came first stays, and nothing is begun for who is refused. */
+ * the one with the most gives up a place, the one that came first stays, and nothing is begun for a refused client. */
 static void so_many_may_wait(void **state)
 {
     enum { KUBELET = 1, HOSTILE = 2, LATE = 3 };
@@ -275,17 +275,17 @@ static void so_many_may_wait(void **state)
         wait_for_asked(f, i + 2); /* so that the last one is the youngest */
     }
     cr_autofd int more = ask_from(f, HOSTILE);
-    hear_refusal(more);
+    receive_refusal(more);
     assert_int_equal(f->asked, WAIT_MAX);
     cr_autofd int late = ask_from(f, LATE);
-    hear_refusal(hostile[WAIT_MAX - 2]); /* the youngest of that peer */
+    receive_refusal(hostile[WAIT_MAX - 2]); /* the youngest of that peer */
     wait_for_asked(f, WAIT_MAX + 1);
     assert_int_equal(waiting(f), WAIT_MAX);
     cr_loop_post(f->loop, answer_all, f);
     const int both[] = {kubelet, late};
     for (size_t i = 0; i < 2; i++) {
         char text[512];
-        assert_true(hear(both[i], text, sizeof text) > 0);
+        assert_true(receive(both[i], text, sizeof text) > 0);
         assert_true(cr_starts_with(text, "HTTP/1.1 200 "));
     }
     for (size_t i = 0; i < WAIT_MAX - 1; i++)
@@ -307,14 +307,14 @@ static void who_waits_keeps_his_place_in_a_flood(void **state)
     assert_int_equal(waiting(f), 2);
     cr_loop_post(f->loop, answer_all, f);
     char text[512];
-    assert_true(hear(fd, text, sizeof text) > 0);
+    assert_true(receive(fd, text, sizeof text) > 0);
     assert_true(cr_starts_with(text, "HTTP/1.1 200 "));
     for (size_t i = 0; i < FLOOD; i++)
         close(flood[i]);
 }
 
 /* Whether it is answered afterwards or before. */
-static void a_server_may_go_while_somebody_waits(void **state)
+static void a_server_may_go_while_a_client_waits(void **state)
 {
     struct fixture *f = *state;
     cr_autofd int fd = ask(f);
@@ -324,7 +324,7 @@ static void a_server_may_go_while_somebody_waits(void **state)
     pthread_join(f->thread, NULL);
     cr_http_server_free(cr_steal(&f->server));
     answer_all(f);
-    assert_true(hear(fd, text, sizeof text) <= 0);
+    assert_true(receive(fd, text, sizeof text) <= 0);
     assert_int_equal(pthread_create(&f->thread, NULL, run_loop, f->loop), 0);
 }
 
@@ -335,7 +335,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_loop(each_who_asked_is_answered), with_loop(silence_does_not_end_a_wait),
         with_loop(who_hangs_up_waits_no_more), with_loop(what_comes_meanwhile_is_kept),
-        with_loop(only_get_begins_it),         with_loop(a_server_may_go_while_somebody_waits),
+        with_loop(only_get_begins_it),         with_loop(a_server_may_go_while_a_client_waits),
         with_loop(so_many_may_wait),           with_loop(who_waits_keeps_his_place_in_a_flood),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -302,8 +302,8 @@ static void a_stream_may_have_a_time_out(void **state)
     cr_buf_dispose(&reader.text);
 }
 
-/* Of a server that never says anything: also not in a TLS handshake, since it waits for a request's end. A handshake
- * may bring HTTP/2, to be shared; an answer without TLS brings nothing. */
+/* Streams to a server that never says anything: also not in a TLS handshake, since it waits for a request's end. A
+ * handshake may bring HTTP/2, to be shared; an answer without TLS brings nothing. */
 static void a_stream_waits_for_the_handshake_of_another_but_not_for_its_answer(void **state)
 {
     static const struct {

@@ -33,7 +33,7 @@ static void read_all(struct fixture *f, const char *const *raw, struct reader *r
 struct raw_answer {
     const char *rule;
     const char *raw;
-    int status;        /* 0: none is told */
+    int status;        /* 0: none is given */
     const char *body;  /* what is handed over, also of one that fails */
     const char *words; /* of the error, which is Transient; NULL: it ends well */
 };
@@ -82,7 +82,7 @@ static void an_answer_that_is_none_or_is_cut_off_is_transient(void **state)
 }
 
 /* The status has come: a watch that is refused must not look like trouble of the network. */
-static void a_refusal_whose_body_is_cut_off_is_still_one(void **state)
+static void a_refusal_with_a_truncated_body_is_still_one(void **state)
 {
     static const struct raw_answer answers[] = {
         {"in a body of known length", "HTTP/1.1 401 No\r\nContent-Length: 10\r\n\r\nabc", 401, "abc", NULL},
@@ -136,7 +136,7 @@ static void a_body_that_is_not_packed_comes_and_so_does_a_refusal(void **state)
 }
 
 /* libcurl says of it, too, that memory is gone. */
-static void a_header_without_end_is_told_in_words(void **state)
+static void a_header_without_end_is_reported_in_words(void **state)
 {
     enum { LONG = 200 * 1024 };
     struct reader reader = {0};
@@ -201,10 +201,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_loop(an_answer_that_is_none_or_is_cut_off_is_transient),
-        with_loop(a_refusal_whose_body_is_cut_off_is_still_one),
+        with_loop(a_refusal_with_a_truncated_body_is_still_one),
         with_loop(a_body_that_is_packed_is_refused_in_words),
         with_loop(a_body_that_is_not_packed_comes_and_so_does_a_refusal),
-        with_loop(a_header_without_end_is_told_in_words),
+        with_loop(a_header_without_end_is_reported_in_words),
         with_loop(retry_after_is_read_and_capped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

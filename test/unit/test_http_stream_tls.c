@@ -1,4 +1,5 @@
-/* Streams over TLS: who is trusted, as whom we speak, and what becomes of connections when that changes. */
+/* Streams over TLS: which servers are trusted, how we authenticate, and what becomes of connections when that
+ * changes. */
 #include "net/http.h"
 
 #include <semaphore.h>
@@ -31,7 +32,7 @@ static int tear_down_papers(void **state)
 
 #define with_papers(test) cmocka_unit_test_setup_teardown(test, set_up_papers, tear_down_papers)
 
-/* --- who is trusted, and as whom we speak --- */
+/* --- which servers are trusted, and how we authenticate --- */
 
 static struct test_server *server_with(const struct test_cert *cert, const struct test_cert *client_ca)
 {
@@ -113,7 +114,7 @@ static void the_server_must_be_of_our_ca_and_of_its_name(void **state)
     assert_tls_cases(*state, cases, cr_array_len(cases));
 }
 
-static void we_speak_as_our_certificate_says(void **state)
+static void we_authenticate_with_our_certificate(void **state)
 {
     const struct test_papers *p = ((struct fixture *)*state)->papers;
     const char *ca = p->ca->cert_pem;
@@ -154,7 +155,7 @@ static void credentials_that_cannot_work_are_invalid(void **state)
 }
 
 /* One after the other. */
-static void read_in_turn(struct fixture *f, struct test_server *server, struct reader *readers, size_t len)
+static void read_in_order(struct fixture *f, struct test_server *server, struct reader *readers, size_t len)
 {
     cr_autofree char *url = test_server_url(server, "/watch");
     const struct cr_http_request request = {.method = "GET", .url = url};
@@ -176,7 +177,7 @@ static void new_credentials_open_a_new_connection_and_the_same_do_not(void **sta
     struct reader readers[] = {{.renew = &a}, {.renew = &a}, {0}, {.renew = &b}, {.renew = &b}};
     static const char *const seen[] = {"|client a|", "|client a|", "|client a|", "|client b|", "|client b|"};
     CR_CLEANUP(test_server) struct test_server *server = server_with(p->server, p->ca);
-    read_in_turn(*state, server, readers, cr_array_len(readers));
+    read_in_order(*state, server, readers, cr_array_len(readers));
     for (size_t i = 0; i < cr_array_len(readers); i++) {
         assert_ended_well(&readers[i]);
         assert_true(cr_starts_with(cr_buf_text(&readers[i].text), seen[i]));
@@ -193,7 +194,7 @@ static void a_ca_that_is_withdrawn_is_not_trusted_by_an_old_connection(void **st
     const struct cr_http_tls wrong = {.ca_pem = p->other_ca->cert_pem};
     struct reader readers[] = {{.renew = &right}, {.renew = &wrong}, {.renew = &right}};
     CR_CLEANUP(test_server) struct test_server *server = server_with(p->server, NULL);
-    read_in_turn(*state, server, readers, cr_array_len(readers));
+    read_in_order(*state, server, readers, cr_array_len(readers));
     assert_ended_well(&readers[0]);
     assert_ended(&readers[1], CR_ERR_TRANSIENT, "is not trusted");
     assert_ended_well(&readers[2]);
@@ -269,7 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_papers(the_server_must_be_of_our_ca_and_of_its_name),
-        with_papers(we_speak_as_our_certificate_says),
+        with_papers(we_authenticate_with_our_certificate),
         with_papers(credentials_that_cannot_work_are_invalid),
         with_papers(new_credentials_open_a_new_connection_and_the_same_do_not),
         with_papers(a_ca_that_is_withdrawn_is_not_trusted_by_an_old_connection),

@@ -22,8 +22,8 @@ static void on_change(void *arg, const struct cr_change *change)
     struct said *said = arg;
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *before = cr_packed_open(change->before);
     cr_autofree char *key = cr_obj_key(change->after ? change->after->json : before->json);
-    cr_autofree char *told = cr_asprintf("%s/%s", change->ns, change->name);
-    assert_string_equal(told, key);
+    cr_autofree char *changed_key = cr_asprintf("%s/%s", change->ns, change->name);
+    assert_string_equal(changed_key, key);
     assert_string_equal(change->after ? change->after->extra : before->extra, "made by project");
     cr_buf_printf(&said->words, "%s%s ", !before ? "+" : !change->after ? "-" : "~", key);
     if (strcmp(said->words.data, said->expected) == 0)
@@ -225,7 +225,7 @@ static void say_refused(void *arg)
         cr_loop_stop(refused->loop);
 }
 
-static void a_refusal_is_told_when_it_begins_and_when_it_ends(void **state)
+static void a_refusal_is_notified_when_it_begins_and_when_it_ends(void **state)
 {
     (void)state;
 #define NO                                                                                                             \
@@ -274,7 +274,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_what_changed_and_only_that),
         cmocka_unit_test(health_names_what_a_person_must_do),
-        cmocka_unit_test(a_refusal_is_told_when_it_begins_and_when_it_ends),
+        cmocka_unit_test(a_refusal_is_notified_when_it_begins_and_when_it_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

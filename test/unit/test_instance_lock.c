@@ -45,7 +45,7 @@ static void test_one_process_has_it_and_the_kernel_takes_it_back(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-static void test_a_folder_that_is_not_there_is_told(void **state)
+static void test_a_folder_that_is_not_there_is_reported(void **state)
 {
     (void)state;
     struct cr_error err = {0};
@@ -58,7 +58,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_process_has_it_and_the_kernel_takes_it_back),
-        cmocka_unit_test(test_a_folder_that_is_not_there_is_told),
+        cmocka_unit_test(test_a_folder_that_is_not_there_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

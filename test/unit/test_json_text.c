@@ -37,11 +37,11 @@ static void members_are_walked_as_they_are_written(void **state)
         struct cr_json_members members = cr_json_members_of(exact, len);
         struct cr_json_slice key;
         struct cr_json_slice value;
-        CR_CLEANUP(cr_buf) struct cr_buf told = {0};
+        CR_CLEANUP(cr_buf) struct cr_buf found = {0};
         while (cr_json_members_next(&members, &key, &value))
-            cr_buf_printf(&told, "%.*s=%.*s;", (int)key.len, key.text, (int)value.len, value.text);
-        if (strcmp(cr_buf_text(&told), cases[i].members) != 0)
-            fail_msg("%s: %s", cases[i].rule, cr_buf_text(&told));
+            cr_buf_printf(&found, "%.*s=%.*s;", (int)key.len, key.text, (int)value.len, value.text);
+        if (strcmp(cr_buf_text(&found), cases[i].members) != 0)
+            fail_msg("%s: %s", cases[i].rule, cr_buf_text(&found));
     }
 }
 
@@ -74,10 +74,10 @@ static void a_member_apart_stays_text_and_the_rest_is_a_tree(void **state)
             fail_msg("%s: %s", cases[i].rule, err.text);
         size_t apart_len = 0;
         const char *apart = cr_json_text(cr_json_at(j, "object", "data"), &apart_len);
-        cr_autofree char *told = apart ? cr_strndup(apart, apart_len) : NULL;
+        cr_autofree char *found = apart ? cr_strndup(apart, apart_len) : NULL;
         cr_autofree char *rest = cr_json_print(j);
-        if (!cr_streq(told, cases[i].apart) || !cr_streq(rest, cases[i].rest))
-            fail_msg("%s: '%s' and %s", cases[i].rule, cr_or_empty(told), rest);
+        if (!cr_streq(found, cases[i].apart) || !cr_streq(rest, cases[i].rest))
+            fail_msg("%s: '%s' and %s", cases[i].rule, cr_or_empty(found), rest);
         cr_json_free_secret(j);
     }
 }
@@ -115,15 +115,15 @@ static void what_is_left_out_is_not_in_the_tree(void **state)
             fail_msg("%s: %s", cases[i].rule, err.text);
         size_t apart_len = 0;
         const char *text = cr_json_text(cr_json_at(j, "data"), &apart_len);
-        cr_autofree char *told = text ? cr_strndup(text, apart_len) : NULL;
+        cr_autofree char *found = text ? cr_strndup(text, apart_len) : NULL;
         cr_autofree char *rest = cr_json_print(j);
-        if (!cr_streq(told, cases[i].apart) || !cr_streq(rest, cases[i].rest))
-            fail_msg("%s: '%s' and %s", cases[i].rule, cr_or_empty(told), rest);
+        if (!cr_streq(found, cases[i].apart) || !cr_streq(rest, cases[i].rest))
+            fail_msg("%s: '%s' and %s", cases[i].rule, cr_or_empty(found), rest);
         cr_json_free(j);
     }
 }
 
-/* Of what stays out of the tree there is no tree, whatever it has. */
+/* What stays out of the tree has no tree, whatever it has. */
 static void what_is_not_in_the_tree_counts_as_one_value(void **state)
 {
     (void)state;

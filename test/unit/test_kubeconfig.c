@@ -107,7 +107,7 @@ static void paths_are_relative_to_the_kubeconfig(void **state)
     assert_string_equal(config->ns, "default");
 }
 
-static void reading_again_tells_new_material_from_a_new_token(void **state)
+static void reading_again_distinguishes_new_material_from_a_new_token(void **state)
 {
     (void)state;
     struct cr_error err = {0};
@@ -312,7 +312,7 @@ static const char *variable(const struct cr_exec_plugin *plugin, const char *nam
     return NULL;
 }
 
-static void a_plugin_is_read_and_told_nothing_of_the_cluster_unless_it_asks(void **state)
+static void a_plugin_is_read_and_gets_nothing_of_the_cluster_unless_it_asks(void **state)
 {
     (void)state;
     struct cr_error err = {0};
@@ -337,11 +337,11 @@ static void a_plugin_is_read_and_told_nothing_of_the_cluster_unless_it_asks(void
     assert_null(config->token);
 }
 
-static void a_plugin_that_asks_is_told_of_the_cluster(void **state)
+static void a_plugin_that_asks_gets_the_cluster(void **state)
 {
     (void)state;
     static const struct {
-        const char *cluster, *told;
+        const char *cluster, *info;
     } cases[] = {
         {"", "\"config\":null"},
         {", tls-server-name: api, proxy-url: 'socks5://p', certificate-authority-data: Q0E=, disable-compression: "
@@ -361,11 +361,11 @@ static void a_plugin_that_asks_is_told_of_the_cluster(void **state)
         CR_CLEANUP(cr_kube_config) struct cr_kube_config *config = load(text, &err);
         if (!config)
             fail_msg("%s", err.text);
-        cr_autofree char *told =
+        cr_autofree char *info =
             cr_asprintf("{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\","
                         "\"spec\":{\"cluster\":{\"server\":\"https://h/\",%s},\"interactive\":false}}",
-                        cases[i].told);
-        assert_string_equal(variable(config->exec, "KUBERNETES_EXEC_INFO"), told);
+                        cases[i].info);
+        assert_string_equal(variable(config->exec, "KUBERNETES_EXEC_INFO"), info);
     }
 }
 
@@ -496,12 +496,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(reads_inline_material_and_the_context_s_namespace),
         IN_FOLDER(paths_are_relative_to_the_kubeconfig),
-        IN_FOLDER(reading_again_tells_new_material_from_a_new_token),
+        IN_FOLDER(reading_again_distinguishes_new_material_from_a_new_token),
         IN_FOLDER(an_empty_or_missing_file_keeps_the_old_value_and_the_others_are_taken),
         IN_FOLDER(a_key_of_another_certificate_is_not_taken),
         IN_FOLDER(refuses_with_words),
-        IN_FOLDER(a_plugin_is_read_and_told_nothing_of_the_cluster_unless_it_asks),
-        IN_FOLDER(a_plugin_that_asks_is_told_of_the_cluster),
+        IN_FOLDER(a_plugin_is_read_and_gets_nothing_of_the_cluster_unless_it_asks),
+        IN_FOLDER(a_plugin_that_asks_gets_the_cluster),
         IN_FOLDER(a_command_with_a_slash_is_relative_to_the_kubeconfig),
         IN_FOLDER(what_the_file_has_itself_comes_before_a_plugin),
         IN_FOLDER(a_proxy_is_taken_from_the_kubeconfig),

@@ -272,7 +272,7 @@ static void what_is_refused_makes_a_candidate_unready_at_once(void **state)
         struct cr_error err = {0};
         open_fixture(&f, script, cr_array_len(script), &(struct cr_election_times){10000, 8000, 100});
         start(&f);
-        wait_answered(&f, 2); /* the first turn is over */
+        wait_answered(&f, 2); /* the first round is over */
         if (cr_leader_election_ready(f.election, &err) != cases[i].ready)
             fail_msg("%s: %s", cases[i].rule, err.text);
         if (!cases[i].ready)
@@ -298,7 +298,7 @@ static void trouble_for_a_lease_s_time_makes_a_candidate_unready(void **state)
     close_fixture(&f);
 }
 
-static void a_stuck_election_is_told(void **state)
+static void a_stuck_election_is_reported(void **state)
 {
     (void)state;
     struct fake_answer script[] = {
@@ -348,7 +348,7 @@ int main(void)
         cmocka_unit_test(who_finds_another_in_the_lease_has_lost),
         cmocka_unit_test(what_is_refused_makes_a_candidate_unready_at_once),
         cmocka_unit_test(trouble_for_a_lease_s_time_makes_a_candidate_unready),
-        cmocka_unit_test(a_stuck_election_is_told),
+        cmocka_unit_test(a_stuck_election_is_reported),
         cmocka_unit_test(times_that_contradict_each_other_are_refused),
         cmocka_unit_test(one_that_never_ran_leaves_nothing),
     };

@@ -22,8 +22,8 @@ struct step {
     int ctime;
     const char *process; /* NULL: none runs */
     int started;
-    const char *serves; /* of a leaf: what the port shows; of a bundle: the names that it announces; NULL: nobody was
-                         * asked; "-": no answer */
+    const char *serves; /* of a leaf: what the port shows; of a bundle: the names that it announces; NULL: no port was
+                           asked; "-": no answer */
     const char *want;   /* "<loaded> <evidence> <has>", "?" when it is not known; behind Soon, "due <s>" */
 };
 
@@ -317,7 +317,7 @@ static void look(const struct story *story, size_t at, struct cr_node_file *row)
     *row = file;
 }
 
-static void each_story_is_told_as_it_is(void **state)
+static void each_story_is_judged_as_it_is(void **state)
 {
     (void)state;
     for (size_t i = 0; i < cr_array_len(stories); i++) {
@@ -359,7 +359,7 @@ static void a_bundle_that_is_too_long_is_judged_by_its_ctime(void **state)
     file_dispose(&next);
 }
 
-/* Of several ports the one that does not have it tells: etcd's loopback and its node's address. */
+/* If there are several ports, the one that does not have it decides: etcd's loopback and its node's address. */
 static void each_port_has_to_serve_it(void **state)
 {
     (void)state;
@@ -405,7 +405,7 @@ static void words_say_why(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_story_is_told_as_it_is),
+        cmocka_unit_test(each_story_is_judged_as_it_is),
         cmocka_unit_test(a_bundle_that_is_too_long_is_judged_by_its_ctime),
         cmocka_unit_test(each_port_has_to_serve_it),
         cmocka_unit_test(words_say_why),

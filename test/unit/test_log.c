@@ -12,7 +12,7 @@
 
 enum { PIPE_SIZE = 4096, WATCH_S = 30, LINE_SIZE = 256 };
 
-/* Standard error is a pipe of one page that nobody reads, while the test says something. */
+/* Standard error is a pipe of one page without a reader, while the test says something. */
 struct unread {
     int ends[2];
     int saved;
@@ -65,7 +65,7 @@ static void who_must_be_in_time_waits_for_no_reader(void **state)
     assert_true(drain_pipe(&u) < LINE_SIZE);
 }
 
-/* Of which the pipe takes a part, whoever reads. */
+/* The pipe takes a part of it, even with a reader. */
 static void a_long_line_is_not_waited_for(void **state)
 {
     char text[2 * PIPE_SIZE];
@@ -84,7 +84,7 @@ static void a_long_line_is_not_waited_for(void **state)
 }
 
 /* A pipe stays as it is for who has it, too: a proxy that shares it would lose lines. */
-static void nobody_elses_pipe_is_changed(void **state)
+static void no_other_pipe_is_changed(void **state)
 {
     (void)state;
     CR_CLEANUP(unread) struct unread u = unread_new();
@@ -127,7 +127,7 @@ int main(void)
         cmocka_unit_test(lines_go_to_a_second_place),
         cmocka_unit_test(who_must_be_in_time_waits_for_no_reader),
         cmocka_unit_test(a_long_line_is_not_waited_for),
-        cmocka_unit_test(nobody_elses_pipe_is_changed),
+        cmocka_unit_test(no_other_pipe_is_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "support/fakeapi.h"
 
-/* A manager without informers whose reconciler follows the key's first letter. */
+/* A manager without informers; its reconciler follows the key's first letter. */
 struct fixture {
     struct cr_loop *loop;
     struct cr_client *client;
@@ -271,7 +271,7 @@ static void leave_later(void *arg)
     cr_loop_post(leaving->fixture->loop, leave, arg);
 }
 
-static void an_informer_that_goes_holds_nobody_up_and_is_shown_no_more(void **state)
+static void an_informer_that_goes_holds_nothing_up_and_is_shown_no_more(void **state)
 {
     (void)state;
     struct fixture f;
@@ -454,7 +454,7 @@ static void who_loses_the_lease_ends_and_says_so(void **state)
     fake_api_stop(&api);
 }
 
-static void an_address_in_use_is_told_and_nothing_has_started(void **state)
+static void an_address_in_use_is_reported_and_nothing_has_started(void **state)
 {
     (void)state;
     struct fake_api api;
@@ -509,12 +509,12 @@ int main(void)
         cmocka_unit_test(no_worker_starts_before_all_caches_are_in_sync),
         cmocka_unit_test(a_refused_cache_holds_up_only_what_needs_it),
         cmocka_unit_test(who_needs_a_cache_alone_waits_for_it_alone),
-        cmocka_unit_test(an_informer_that_goes_holds_nobody_up_and_is_shown_no_more),
+        cmocka_unit_test(an_informer_that_goes_holds_nothing_up_and_is_shown_no_more),
         cmocka_unit_test(controllers_have_queues_and_workers_of_their_own_and_end_together),
         cmocka_unit_test(no_controller_starts_before_all_caches_are_in_sync),
         cmocka_unit_test(no_worker_starts_before_it_leads),
         cmocka_unit_test(who_loses_the_lease_ends_and_says_so),
-        cmocka_unit_test(an_address_in_use_is_told_and_nothing_has_started),
+        cmocka_unit_test(an_address_in_use_is_reported_and_nothing_has_started),
         cmocka_unit_test(a_signal_stops_it),
         cmocka_unit_test(one_that_never_ran_leaves_nothing),
     };

@@ -166,7 +166,7 @@ static char *replaced(const char *text, const char *from, const char *to)
 }
 
 /* An EncryptedPrivateKeyInfo under a label that says otherwise. */
-static void an_encrypted_key_under_a_wrong_label_asks_nobody(void **state)
+static void an_encrypted_key_under_a_wrong_label_asks_for_no_passphrase(void **state)
 {
     static const char *const labels[] = {"PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"};
     (void)state;
@@ -510,7 +510,7 @@ static void what_is_unusual_and_good_is_accepted(void **state)
     static const char crl[] = "-----BEGIN X509 CRL-----\nMAA=\n-----END X509 CRL-----\n";
     static const char bag[] = "Bag Attributes\n    friendlyName: web\n    localKeyID: 01 02 03\nsubject=/CN=leaf\n";
     cr_autofree char *in_order = test_concat(leaf->cert_pem, middle->cert_pem, root->cert_pem, NULL);
-    cr_autofree char *turned = test_concat(leaf->cert_pem, root->cert_pem, middle->cert_pem, NULL);
+    cr_autofree char *reordered = test_concat(leaf->cert_pem, root->cert_pem, middle->cert_pem, NULL);
     cr_autofree char *twice = test_concat(leaf->cert_pem, middle->cert_pem, middle->cert_pem, leaf->cert_pem, NULL);
     cr_autofree char *with_crl = test_concat(leaf->cert_pem, crl, middle->cert_pem, NULL);
     cr_autofree char *with_bag = test_concat(bag, leaf->cert_pem, bag, middle->cert_pem, "trailing words\n", NULL);
@@ -526,7 +526,7 @@ static void what_is_unusual_and_good_is_accepted(void **state)
     } cases[] = {
         {"ACME: no ca.crt", in_order, leaf->key_pem, NULL, 0, 0},
         {"a chain in order", in_order, leaf->key_pem, root->cert_pem, 1, 1},
-        {"a chain out of order", turned, leaf->key_pem, root->cert_pem, 1, 1},
+        {"a chain out of order", reordered, leaf->key_pem, root->cert_pem, 1, 1},
         {"a chain with duplicates", twice, leaf->key_pem, root->cert_pem, 1, 1},
         {"a leaf whose chain is missing", leaf->cert_pem, leaf->key_pem, root->cert_pem, 0, 1},
         {"a revocation list in between", with_crl, leaf->key_pem, root->cert_pem, 1, 1},
@@ -897,7 +897,7 @@ static void opaque_entries_are_digested_with_a_key_whatever_their_order(void **s
 {
     (void)state;
     const struct cr_opaque_entry there[] = {{"a", "one", 3}, {"b", "two", 3}};
-    const struct cr_opaque_entry turned[] = {{"b", "two", 3}, {"a", "one", 3}};
+    const struct cr_opaque_entry reordered[] = {{"b", "two", 3}, {"a", "one", 3}};
     const struct cr_opaque_entry shifted[] = {{"a", "onet", 4}, {"b", "wo", 2}};
     const struct cr_opaque_entry renamed[] = {{"a", "one", 3}, {"c", "two", 3}};
     const struct cr_opaque_entry emptied[] = {{"a", "one", 3}, {"b", NULL, 0}};
@@ -906,7 +906,7 @@ static void opaque_entries_are_digested_with_a_key_whatever_their_order(void **s
     char other[CR_OPAQUE_TEXT];
     opaque_digest(there, 2, "key", base);
     assert_int_equal(strlen(base), 8 + 1 + 64);
-    opaque_digest(turned, 2, "key", other);
+    opaque_digest(reordered, 2, "key", other);
     assert_string_equal(base, other);
     const struct cr_opaque_entry *const changed[] = {shifted, renamed, emptied, with_nul};
     for (size_t i = 0; i < cr_array_len(changed); i++) {
@@ -954,7 +954,7 @@ static void without_a_key_opaque_entries_are_only_named(void **state)
     assert_string_equal(m.opaque_keys.items[1], "password=");
 }
 
-static void entries_are_told_apart_up_to_a_number(void **state)
+static void entries_are_distinguished_up_to_a_number(void **state)
 {
     (void)state;
     enum { MOST = CR_OPAQUE_KEYS_MAX + 1 };
@@ -1062,7 +1062,8 @@ static void *parse_often(void *arg)
     return NULL;
 }
 
-/* The last few are kept decoded: more of them than are kept, in turns, and one that is no longer what it was. */
+/* The last few are kept decoded: more of them than are kept, one after the other, and one that is no longer what it
+ * was. */
 static void a_bundle_that_comes_again_says_the_same(void **state)
 {
     (void)state;
@@ -1074,12 +1075,12 @@ static void a_bundle_that_comes_again_says_the_same(void **state)
         AUTO_CERT ca = make(.cn = "ca", .ca = true);
         texts[i] = i == 0 ? cr_strdup(first->cert_pem) : test_concat(ca->cert_pem, first->cert_pem, NULL);
     }
-    for (size_t turn = 0; turn < 3 * BUNDLES; turn++) {
-        size_t i = turn < 2 * BUNDLES ? turn % BUNDLES : (turn * 3) % BUNDLES;
+    for (size_t round = 0; round < 3 * BUNDLES; round++) {
+        size_t i = round < 2 * BUNDLES ? round % BUNDLES : (round * 3) % BUNDLES;
         AUTO_MATERIAL material = {0};
         accept("trust", NULL, NULL, texts[i], &material);
         assert_int_equal(material.trust_len, i == 0 ? 1 : 2);
-        if (turn < BUNDLES)
+        if (round < BUNDLES)
             memcpy(fingerprints[i], material.trust[0].fingerprint, CR_SHA256_HEX);
         assert_string_equal(material.trust[0].fingerprint, fingerprints[i]);
     }
@@ -1113,7 +1114,7 @@ int main(void)
         cmocka_unit_test(names_of_the_secret_are_used_in_messages),
         cmocka_unit_test(every_kind_of_key_is_read),
         cmocka_unit_test(an_encrypted_key_is_refused_without_a_prompt),
-        cmocka_unit_test(an_encrypted_key_under_a_wrong_label_asks_nobody),
+        cmocka_unit_test(an_encrypted_key_under_a_wrong_label_asks_for_no_passphrase),
         cmocka_unit_test(a_key_that_does_not_fit_is_a_mismatch),
         cmocka_unit_test(exactly_one_private_key_is_expected),
         cmocka_unit_test(what_is_only_another_text_is_the_same_material),
@@ -1144,7 +1145,7 @@ int main(void)
         cmocka_unit_test(opaque_entries_are_digested_with_a_key_whatever_their_order),
         cmocka_unit_test(an_opaque_digest_names_its_key),
         cmocka_unit_test(without_a_key_opaque_entries_are_only_named),
-        cmocka_unit_test(entries_are_told_apart_up_to_a_number),
+        cmocka_unit_test(entries_are_distinguished_up_to_a_number),
         cmocka_unit_test(what_can_be_compared),
         cmocka_unit_test(a_copy_is_whole_and_independent),
         cmocka_unit_test(key_digest_follows_the_key_and_leaf_the_certificate),

@@ -55,7 +55,7 @@ static void samples_are_summed(void **state)
     }
 }
 
-static void what_is_no_number_of_connections_is_told(void **state)
+static void what_is_no_number_of_connections_is_reported(void **state)
 {
     static const struct {
         const char *metric;
@@ -79,7 +79,7 @@ static void what_is_no_number_of_connections_is_told(void **state)
     }
 }
 
-/* Of a text that is not of the format a number that can be read is worth nothing either. */
+/* In a text that is not of the format, a number that can be read is worth nothing either. */
 static void another_text_is_no_number(void **state)
 {
     static const char *const cases[] = {
@@ -134,7 +134,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_are_summed),
-        cmocka_unit_test(what_is_no_number_of_connections_is_told),
+        cmocka_unit_test(what_is_no_number_of_connections_is_reported),
         cmocka_unit_test(another_text_is_no_number),
         cmocka_unit_test(a_metric_is_checked_before_it_is_asked_for),
     };

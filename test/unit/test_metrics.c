@@ -430,7 +430,7 @@ static double value_of(const char *page, const char *name)
     return at ? strtod(at + strlen(head), NULL) : -1;
 }
 
-static void the_process_is_told_as_prometheus_clients_do(void **state)
+static void the_process_is_described_as_prometheus_clients_do(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
@@ -552,7 +552,7 @@ int main(void)
         cmocka_unit_test(series_are_capped_and_the_rest_is_counted),
         cmocka_unit_test(collectors_are_asked_before_each_page),
         cmocka_unit_test(labels_longer_than_any_room_on_the_stack_are_whole),
-        cmocka_unit_test(the_process_is_told_as_prometheus_clients_do),
+        cmocka_unit_test(the_process_is_described_as_prometheus_clients_do),
         cmocka_unit_test(long_values_are_cut),
         cmocka_unit_test(a_registration_against_the_rules_gives_a_no_op),
         cmocka_unit_test(the_same_metric_may_be_registered_twice_but_no_other_of_its_name),

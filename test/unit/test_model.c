@@ -33,7 +33,7 @@ static void what_resembles_any_of_its_texts_is_small(void **state)
     assert_true(size_by(both, first) < 10 && size_by(both, second) < 10);
 }
 
-static void it_lives_as_long_as_somebody_holds_it(void **state)
+static void it_lives_as_long_as_a_holder_keeps_it(void **state)
 {
     (void)state;
     struct cr_model *model = cr_model_new(NULL, first, strlen(first));
@@ -64,7 +64,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_resembles_any_of_its_texts_is_small),
-        cmocka_unit_test(it_lives_as_long_as_somebody_holds_it),
+        cmocka_unit_test(it_lives_as_long_as_a_holder_keeps_it),
         cmocka_unit_test(of_more_than_counts_the_beginning_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,7 +100,7 @@ static const char *name_of(const char *digest)
     return digest;
 }
 
-static void tell_list(const struct cr_strvec *list, const char *label, struct cr_buf *out)
+static void print_list(const struct cr_strvec *list, const char *label, struct cr_buf *out)
 {
     for (size_t i = 0; i < list->len; i++)
         cr_buf_printf(out, "%s%s%s", i ? "," : label, i ? "" : "=", name_of(list->items[i]));
@@ -109,14 +109,14 @@ static void tell_list(const struct cr_strvec *list, const char *label, struct cr
 }
 
 /* "Kind has=… key=… name=… certificates days: problem". */
-static char *tell(const struct cr_node_material *m)
+static char *describe(const struct cr_node_material *m)
 {
     struct cr_buf out = CR_BUF_INIT(0);
     struct cr_strvec ends = {0};
     cr_buf_printf(&out, "%s ", cr_node_file_kind_name(m->kind));
-    tell_list(&m->prints, "has", &out);
-    tell_list(&m->keys, "key", &out);
-    tell_list(&m->names, "name", &out);
+    print_list(&m->prints, "has", &out);
+    print_list(&m->keys, "key", &out);
+    print_list(&m->names, "name", &out);
     cr_buf_printf(&out, "%zu", m->certificates);
     for (size_t i = 0; i < cr_array_len(certs); i++) {
         const ASN1_TIME *end = X509_get0_notAfter(certs[i].cert->x509);
@@ -199,7 +199,7 @@ static void a_file_is_read_as_its_parameter_s_program_does(void **state)
         cr_autofree char *text = write_file(rows[i].file);
         CR_CLEANUP(cr_node_material) struct cr_node_material m;
         cr_node_material_read(text, strlen(text), rows[i].role, rows[i].parameter, &m);
-        cr_autofree char *is = tell(&m);
+        cr_autofree char *is = describe(&m);
         if (!cr_streq(is, rows[i].want))
             fail_msg("%s: want\n%s, is\n%s", rows[i].rule, rows[i].want, is);
     }

@@ -175,7 +175,7 @@ static const struct cr_node_look *look(struct node *n)
 /* --- a look as text --- */
 
 /* The names of fingerprints and digests of keys. */
-static void tell(const struct node *n, const struct cr_strvec *prints, const char *label, struct cr_buf *out)
+static void print_list(const struct node *n, const struct cr_strvec *prints, const char *label, struct cr_buf *out)
 {
     if (!prints->len)
         return;
@@ -190,7 +190,7 @@ static void tell(const struct node *n, const struct cr_strvec *prints, const cha
 }
 
 /* "parameter<via role Place host Kind has=… key=… of=… words: problem". */
-static char *tell_row(const struct node *n, size_t i)
+static char *describe_row(const struct node *n, size_t i)
 {
     const struct cr_node_parameter *p = &n->look.parameters.items[i];
     const struct cr_node_content *c = &n->look.contents[i];
@@ -198,21 +198,21 @@ static char *tell_row(const struct node *n, size_t i)
     cr_buf_printf(&out, "%s%s%s %s %s %s %s", p->parameter, p->via ? "<" : "", cr_or_empty(p->via),
                   cr_role_name(p->role), cr_node_place_name(p->place), cr_or_empty(p->host),
                   cr_node_file_kind_name(c->material.kind));
-    tell(n, &c->material.prints, "has", &out);
-    tell(n, &c->material.keys, "key", &out);
-    tell(n, &c->issuers, "of", &out);
+    print_list(n, &c->material.prints, "has", &out);
+    print_list(n, &c->material.keys, "key", &out);
+    print_list(n, &c->issuers, "of", &out);
     cr_buf_printf(&out, "%s%s%s%s%s", p->own ? " own" : "", p->signs_and_trusts ? " trap" : "",
                   c->exists ? "" : " missing", c->material.problem ? ": " : "", cr_or_empty(c->material.problem));
     return cr_buf_steal(&out);
 }
 
-static char *tell_component(const struct node *n, const char *component)
+static char *describe_component(const struct node *n, const char *component)
 {
     struct cr_buf out = CR_BUF_INIT(0);
     for (size_t i = 0; i < n->look.parameters.len; i++) {
         if (!cr_streq(n->look.parameters.items[i].component, component))
             continue;
-        cr_autofree char *line = tell_row(n, i);
+        cr_autofree char *line = describe_row(n, i);
         cr_buf_printf(&out, "%s\n", line);
     }
     return cr_buf_steal(&out);
@@ -220,7 +220,7 @@ static char *tell_component(const struct node *n, const char *component)
 
 static void expect_rows(const struct node *n, const char *component, const char *want)
 {
-    cr_autofree char *is = tell_component(n, component);
+    cr_autofree char *is = describe_component(n, component);
     if (!cr_streq(is, want))
         fail_msg("%s: want\n%s, is\n%s", component, want, is);
 }
@@ -456,7 +456,7 @@ static void two_manifests_of_one_pod_are_a_trouble(void **state)
                        "manifests of the same pod, etcd");
 }
 
-static void the_agent_may_be_told_where_manifests_are(void **state)
+static void the_folder_of_manifests_may_be_given(void **state)
 {
     (void)state;
     CR_CLEANUP(node) struct node n;
@@ -558,7 +558,7 @@ static void a_kubelet_that_does_not_run_has_no_rows(void **state)
     assert_int_equal(n.look.pods_len, 4);
     expect_trouble(&n, "kubelet: it does not run");
     expect_trouble(&n, "kubelet: where its static pods are is not known: /etc/kubernetes/manifests is looked at");
-    cr_autofree char *rows = tell_component(&n, "kubelet");
+    cr_autofree char *rows = describe_component(&n, "kubelet");
     assert_string_equal(rows, "");
 }
 
@@ -638,7 +638,7 @@ int main(void)
         cmocka_unit_test(a_kubeconfig_that_cannot_be_read_is_a_trouble),
         cmocka_unit_test(manifests_are_those_that_a_kubelet_reads),
         cmocka_unit_test(two_manifests_of_one_pod_are_a_trouble),
-        cmocka_unit_test(the_agent_may_be_told_where_manifests_are),
+        cmocka_unit_test(the_folder_of_manifests_may_be_given),
         cmocka_unit_test(the_youngest_process_of_this_network_is_it),
         cmocka_unit_test(who_runs_a_program_by_hand_is_not_it),
         cmocka_unit_test(a_pod_with_a_network_of_its_own_is_not_guessed_at),

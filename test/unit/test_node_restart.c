@@ -288,7 +288,7 @@ static void what_cannot_be_replaced_is_refused_and_left_alone(void **state)
     assert_false(is_there(&s, BESIDE));
 }
 
-static void a_manifest_that_somebody_has_written_is_looked_at_again(void **state)
+static void a_manifest_written_meanwhile_is_looked_at_again(void **state)
 {
     (void)state;
     CR_CLEANUP(scene) struct scene s;
@@ -520,7 +520,7 @@ static void follow(const struct look *look, struct cr_node_act *act)
     struct cr_node_proof proof = {.health = look->health};
     if (look->health != SERVING)
         snprintf(proof.message, sizeof proof.message, "/readyz answers 500");
-    /* Of another component nothing counts. */
+    /* Nothing of another component counts. */
     const struct cr_node_file rows[] = {row_of("RestartNeeded Verified 50", kubelet), row_of(look->row, apiserver)};
     bool none = process && !*process;
     cr_node_restart_follow(none ? NULL : &program, &proof, rows, cr_array_len(rows), (int64_t)DEADLINE_S * 1000,
@@ -562,7 +562,7 @@ static void what_was_not_begun_is_not_followed(void **state)
     }
 }
 
-static void nobody_is_done_unasked(void **state)
+static void nothing_is_done_unasked(void **state)
 {
     (void)state;
     const struct cr_node_program program = {.component = apiserver, .running = true, .identity = new_process};
@@ -584,7 +584,7 @@ int main(void)
         cmocka_unit_test(what_a_crash_left_is_no_hindrance),
         cmocka_unit_test(a_folder_may_be_a_link_of_the_host),
         cmocka_unit_test(what_cannot_be_replaced_is_refused_and_left_alone),
-        cmocka_unit_test(a_manifest_that_somebody_has_written_is_looked_at_again),
+        cmocka_unit_test(a_manifest_written_meanwhile_is_looked_at_again),
         cmocka_unit_test(what_is_not_allowed_is_not_done),
         cmocka_unit_test(an_order_of_another_component_is_none_of_this),
         cmocka_unit_test(the_command_is_run_once_for_each_process),
@@ -595,7 +595,7 @@ int main(void)
         cmocka_unit_test(a_kubelet_needs_a_command),
         cmocka_unit_test(a_restart_is_followed_to_its_end),
         cmocka_unit_test(what_was_not_begun_is_not_followed),
-        cmocka_unit_test(nobody_is_done_unasked),
+        cmocka_unit_test(nothing_is_done_unasked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

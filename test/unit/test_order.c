@@ -83,7 +83,7 @@ static void test_each_rule(void **state)
     }
 }
 
-static void test_acts_are_told_apart_by_what_counts(void **state)
+static void test_acts_are_distinguished_by_what_counts(void **state)
 {
     (void)state;
     const struct cr_node_act act = {.token = a, .component = etcd, .phase = CR_NODE_ACT_WAITING, .process = b};
@@ -104,7 +104,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_rule),
-        cmocka_unit_test(test_acts_are_told_apart_by_what_counts),
+        cmocka_unit_test(test_acts_are_distinguished_by_what_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,7 +138,7 @@ static void say_hello(struct test_conn *conn, void *arg)
     test_conn_wait_closed(conn);
 }
 
-static void what_is_no_page_is_told(void **state)
+static void what_is_no_page_is_reported(void **state)
 {
     CR_CLEANUP(test_server)
     struct test_server *elsewhere = test_server_new(&(struct test_server_options){.serve = answer_page});
@@ -175,8 +175,8 @@ static void what_is_no_page_is_told(void **state)
     assert_int_equal(test_server_accepted(elsewhere), 0);
 }
 
-/* More than at once, and the first that get their turn stay silent. */
-static void the_silent_starve_nobody(void **state)
+/* More than at once, and the first that are asked stay silent. */
+static void silent_servers_starve_no_other(void **state)
 {
     enum { MANY = 5 * CR_PAGES_AT_ONCE, SILENT = CR_PAGES_AT_ONCE };
     (void)state;
@@ -237,7 +237,7 @@ static void keep_len(void *arg, size_t index, const struct cr_page *page)
     lens[index] += page->body.len;
 }
 
-/* Those that wait for their turn come whole, too. */
+/* Those that have to wait come whole, too. */
 static void large_pages_are_in_memory_a_few_at_a_time(void **state)
 {
     (void)state;
@@ -277,8 +277,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_page_is_asked_for_as_it_is_named),
         cmocka_unit_test(what_is_no_path_or_address_is_not_tried),
-        cmocka_unit_test(what_is_no_page_is_told),
-        cmocka_unit_test(the_silent_starve_nobody),
+        cmocka_unit_test(what_is_no_page_is_reported),
+        cmocka_unit_test(silent_servers_starve_no_other),
         cmocka_unit_test(large_pages_are_in_memory_a_few_at_a_time),
         cmocka_unit_test(a_target_may_have_a_smaller_bound),
     };

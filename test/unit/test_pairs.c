@@ -3,7 +3,7 @@
 #include "support/builtin.h"
 #include "support/nodescene.h"
 
-/* Rows by words "parameter path", and which of them is whose partner: "0-1 2-3". */
+/* Rows by words "parameter path", and which of them are partners: "0-1 2-3". */
 static char *pairs_of(const struct cr_node_parameters *all)
 {
     cr_autofree size_t *partners = cr_calloc(all->len + 1, sizeof *partners);
@@ -87,7 +87,7 @@ static void two_pods_are_two(void **state)
     assert_string_equal(is, "");
 }
 
-/* Of every leaf and signer that the catalogue knows of a program of the node: none that nobody holds against its key.
+/* Every leaf and signer that the catalogue knows of a program of the node is compared with its key.
  */
 static void every_pair_of_the_catalogue_is_known(void **state)
 {

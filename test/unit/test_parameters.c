@@ -316,7 +316,7 @@ static void each_shape_of_a_program(void **state)
     }
 }
 
-static void says_whose_each_is(void **state)
+static void says_which_program_reads_each(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_node_parameters) struct cr_node_parameters all = {0};
@@ -533,7 +533,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_of_kubeadm_s_node),
         cmocka_unit_test(each_shape_of_a_program),
-        cmocka_unit_test(says_whose_each_is),
+        cmocka_unit_test(says_which_program_reads_each),
         cmocka_unit_test(what_is_not_in_the_catalogue_adds_nothing),
         cmocka_unit_test(each_way_of_a_kubelet),
         cmocka_unit_test(one_file_that_signs_and_is_a_bundle_is_flagged),

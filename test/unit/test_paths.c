@@ -317,7 +317,7 @@ static struct test_cert *with_key(const char *cn, EVP_PKEY *key)
     return cert;
 }
 
-/* A random modulus, which nobody has to factor. */
+/* A random modulus, which need not be factored. */
 static EVP_PKEY *rsa_public(int bits, int exponent_bits)
 {
     EVP_PKEY *key = NULL;

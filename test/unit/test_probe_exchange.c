@@ -163,7 +163,7 @@ static const struct {
     {"TLS, and then hung up", CR_PROBE_MYSQL, {BYTES(WITH_TLS), .ask = false}, 0, CR_PROBE_UNREACHABLE, ""},
 };
 
-static void what_goes_wrong_before_tls_is_told_in_words(void **state)
+static void what_goes_wrong_before_tls_is_reported_in_words(void **state)
 {
     (void)state;
     for (size_t i = 0; i < cr_array_len(cases); i++) {
@@ -202,7 +202,7 @@ static void tls_at_once_is_no_database(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_goes_wrong_before_tls_is_told_in_words),
+        cmocka_unit_test(what_goes_wrong_before_tls_is_reported_in_words),
         cmocka_unit_test(tls_at_once_is_no_database),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

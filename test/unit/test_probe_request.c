@@ -10,7 +10,7 @@
 
 #include "base/strings.h"
 
-static void an_answer_tells_its_status_as_soon_as_it_can(void **state)
+static void an_answer_gives_its_status_as_soon_as_it_can(void **state)
 {
     static const struct {
         const char *rule;
@@ -86,7 +86,7 @@ static void a_request_is_inert(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_answer_tells_its_status_as_soon_as_it_can),
+        cmocka_unit_test(an_answer_gives_its_status_as_soon_as_it_can),
         cmocka_unit_test(more_bytes_only_add),
         cmocka_unit_test(a_request_is_inert),
     };

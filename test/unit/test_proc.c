@@ -71,7 +71,7 @@ static void test_a_program_that_makes_nothing_of_a_signal_is_known(void **state)
     }
 }
 
-/* Of a /proc that has just this one: "7" with that stat. */
+/* Reads a /proc that has just this process: "7" with that stat. */
 static bool read_stat(const char *text, struct cr_proc *out)
 {
     char folder[] = "/tmp/test-proc-XXXXXX";
@@ -92,7 +92,7 @@ static bool read_stat(const char *text, struct cr_proc *out)
     return read;
 }
 
-/* Found by the fuzzer: a time whose milliseconds cannot be counted. */
+/* Found by the fuzzer: a time too large to count in milliseconds. */
 static void test_only_what_a_kernel_writes_is_a_process(void **state)
 {
 #define REST " S 3 7 7 0 -1 4194560 1000 0 0 0 1 2 0 0 20 0 1 0 "

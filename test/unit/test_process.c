@@ -21,22 +21,22 @@
 enum { PLENTY_MS = 30 * 1000 };
 
 /* What a script said, and how it ended. */
-struct told {
+struct output {
     struct cr_buf out;
     struct cr_process_end end;
     struct cr_error err;
     bool ok;
 };
 
-static void told_dispose(struct told *t)
+static void output_dispose(struct output *t)
 {
     cr_buf_dispose(&t->out);
 }
-CR_DEFINE_DISPOSE(told, struct told, told_dispose)
+CR_DEFINE_DISPOSE(output, struct output, output_dispose)
 
-static struct told run(const char *script, int timeout_ms, size_t max_output, int cancel_fd)
+static struct output run(const char *script, int timeout_ms, size_t max_output, int cancel_fd)
 {
-    struct told t = {.out = {.secret = true}};
+    struct output t = {.out = {.secret = true}};
     CR_CLEANUP(cr_strvec) struct cr_strvec argv = {0};
     CR_CLEANUP(cr_strvec) struct cr_strvec overrides = {0};
     CR_CLEANUP(cr_strvec) struct cr_strvec environment = {0};
@@ -55,7 +55,7 @@ static struct told run(const char *script, int timeout_ms, size_t max_output, in
     return t;
 }
 
-static void what_it_says_and_how_it_ends_is_told(void **state)
+static void what_it_says_and_how_it_ends_is_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -73,7 +73,7 @@ static void what_it_says_and_how_it_ends_is_told(void **state)
         {"read -r pid name state parent group rest < /proc/$$/stat; [ $group = $$ ] && echo own", "own\n", 0, 0, ""},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
-        CR_CLEANUP(told) struct told t = run(cases[i].script, PLENTY_MS, 1000, -1);
+        CR_CLEANUP(output) struct output t = run(cases[i].script, PLENTY_MS, 1000, -1);
         if (!t.ok)
             fail_msg("%s: %s", cases[i].script, t.err.text);
         assert_string_equal(cr_buf_text(&t.out), cases[i].out);
@@ -86,7 +86,8 @@ static void what_it_says_and_how_it_ends_is_told(void **state)
 static void long_words_on_stderr_are_cut_and_hold_nothing_up(void **state)
 {
     (void)state;
-    CR_CLEANUP(told) struct told t = run("yes x | head -c 300000 | tr -d '\\n' >&2; echo; exit 1", PLENTY_MS, 10, -1);
+    CR_CLEANUP(output)
+    struct output t = run("yes x | head -c 300000 | tr -d '\\n' >&2; echo; exit 1", PLENTY_MS, 10, -1);
     assert_true(t.ok);
     assert_int_equal(strlen(t.end.last_words), CR_PROCESS_LINE - 1);
 }
@@ -102,10 +103,10 @@ static void it_inherits_neither_descriptors_nor_signals(void **state)
     sigset_t before;
     sigfillset(&blocked);
     pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    CR_CLEANUP(told)
-    struct told t = run("ls /proc/self/fd | tr '\\n' ' '; sed -n 's/^Sig\\(Blk\\|Ign\\):.*\\(.......\\)$/\\1 \\2/p' "
-                        "/proc/self/status | tr '\\n' ' '",
-                        PLENTY_MS, 1000, -1);
+    CR_CLEANUP(output)
+    struct output t = run("ls /proc/self/fd | tr '\\n' ' '; sed -n 's/^Sig\\(Blk\\|Ign\\):.*\\(.......\\)$/\\1 \\2/p' "
+                          "/proc/self/status | tr '\\n' ' '",
+                          PLENTY_MS, 1000, -1);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     assert_true(t.ok);
     /* 3 is of ls itself; of the signals those below 29, since the C library has two of its own above. */
@@ -118,7 +119,7 @@ static bool is_gone(pid_t pid)
 }
 
 /* The group's processes, the children of the script as well, are gone once it is ended from here. */
-static void assert_killed(const struct told *t)
+static void assert_killed(const struct output *t)
 {
     pid_t child = (pid_t)atoi(cr_buf_text(&t->out));
     assert_true(child > 1);
@@ -134,7 +135,7 @@ static void a_program_that_hangs_is_killed_with_all_that_it_started(void **state
 {
     (void)state;
     int64_t start = cr_clock_monotonic_ms();
-    CR_CLEANUP(told) struct told t = run(hang, 1000, 1000, -1);
+    CR_CLEANUP(output) struct output t = run(hang, 1000, 1000, -1);
     assert_false(t.ok);
     assert_int_equal(t.err.kind, CR_ERR_TRANSIENT);
     assert_string_equal(t.err.text, "it did not end within 1 s");
@@ -157,7 +158,7 @@ static void a_cancelled_program_is_killed(void **state)
     cr_autofd int fd = eventfd(0, EFD_CLOEXEC);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, cancel, &fd), 0);
-    CR_CLEANUP(told) struct told t = run(hang, PLENTY_MS, 1000, fd);
+    CR_CLEANUP(output) struct output t = run(hang, PLENTY_MS, 1000, fd);
     pthread_join(thread, NULL);
     assert_false(t.ok);
     assert_int_equal(t.err.kind, CR_ERR_CANCELLED);
@@ -167,7 +168,7 @@ static void a_cancelled_program_is_killed(void **state)
 static void a_flood_of_output_is_refused_and_ended(void **state)
 {
     (void)state;
-    CR_CLEANUP(told) struct told t = run("yes", PLENTY_MS, 100000, -1);
+    CR_CLEANUP(output) struct output t = run("yes", PLENTY_MS, 100000, -1);
     assert_false(t.ok);
     assert_int_equal(t.err.kind, CR_ERR_INVALID);
     assert_string_equal(t.err.text, "it printed more than 100000 bytes");
@@ -177,7 +178,7 @@ static void complaints_without_end_do_not_outlast_the_time_out(void **state)
 {
     (void)state;
     int64_t start = cr_clock_monotonic_ms();
-    CR_CLEANUP(told) struct told t = run("for i in 1 2 3 4 5 6; do cat /dev/zero & done >&2; wait", 1000, 1000, -1);
+    CR_CLEANUP(output) struct output t = run("for i in 1 2 3 4 5 6; do cat /dev/zero & done >&2; wait", 1000, 1000, -1);
     assert_false(t.ok);
     assert_string_equal(t.err.text, "it did not end within 1 s");
     assert_in_range(cr_clock_monotonic_ms() - start, 1000, 10000);
@@ -187,7 +188,7 @@ static void what_it_leaves_running_holds_nothing_up_and_goes_on(void **state)
 {
     (void)state;
     int64_t start = cr_clock_monotonic_ms();
-    CR_CLEANUP(told) struct told t = run("sleep 60 & echo $!", PLENTY_MS, 1000, -1);
+    CR_CLEANUP(output) struct output t = run("sleep 60 & echo $!", PLENTY_MS, 1000, -1);
     assert_true(t.ok);
     assert_in_range(cr_clock_monotonic_ms() - start, 0, 20000);
     pid_t left = (pid_t)atoi(t.out.data);
@@ -238,7 +239,7 @@ static void a_command_is_found_as_a_shell_finds_it(void **state)
     rmdir(folder);
 }
 
-static void what_cannot_be_executed_is_told(void **state)
+static void what_cannot_be_executed_is_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -249,7 +250,7 @@ static void what_cannot_be_executed_is_told(void **state)
     CR_CLEANUP(cr_strvec) struct cr_strvec none = {0};
     cr_strvec_add(&argv, "x");
     for (size_t i = 0; i < cr_array_len(cases); i++) {
-        CR_CLEANUP(told) struct told t = {0};
+        CR_CLEANUP(output) struct output t = {0};
         const struct cr_process process = {.path = cases[i].path,
                                            .argv = &argv,
                                            .environment = &none,
@@ -264,7 +265,7 @@ static void what_cannot_be_executed_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_it_says_and_how_it_ends_is_told),
+        cmocka_unit_test(what_it_says_and_how_it_ends_is_reported),
         cmocka_unit_test(long_words_on_stderr_are_cut_and_hold_nothing_up),
         cmocka_unit_test(it_inherits_neither_descriptors_nor_signals),
         cmocka_unit_test(a_program_that_hangs_is_killed_with_all_that_it_started),
@@ -273,7 +274,7 @@ int main(void)
         cmocka_unit_test(complaints_without_end_do_not_outlast_the_time_out),
         cmocka_unit_test(what_it_leaves_running_holds_nothing_up_and_goes_on),
         cmocka_unit_test(a_command_is_found_as_a_shell_finds_it),
-        cmocka_unit_test(what_cannot_be_executed_is_told),
+        cmocka_unit_test(what_cannot_be_executed_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

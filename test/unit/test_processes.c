@@ -141,7 +141,7 @@ static void a_worker_s_agent_sees_the_host_s_and_cannot_reach_them(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void those_of_another_network_are_somebody_else_s(void **state)
+static void those_of_another_network_belong_to_another_pod(void **state)
 {
     (void)state;
     if (geteuid() != 0)
@@ -202,7 +202,7 @@ static void words_and_folder_are_the_process_s_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(those_of_another_network_are_somebody_else_s),
+        cmocka_unit_test(those_of_another_network_belong_to_another_pod),
         cmocka_unit_test(a_worker_s_agent_sees_the_host_s_and_cannot_reach_them),
         cmocka_unit_test(identity_is_the_process_s_own),
         cmocka_unit_test(words_and_folder_are_the_process_s_own),

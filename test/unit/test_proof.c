@@ -138,7 +138,7 @@ static void the_worst_endpoint_decides(void **state)
     }
 }
 
-static void announced_names_speak_for_the_trust(void **state)
+static void announced_names_prove_the_trust(void **state)
 {
     struct pki *pki = *state;
     struct test_cert *const one = pki->ca[0], *const two = pki->ca[1];
@@ -273,7 +273,7 @@ int main(void)
         cmocka_unit_test(without_an_endpoint_there_is_no_proof),
         cmocka_unit_test(the_leaf_that_is_served_decides),
         cmocka_unit_test(the_worst_endpoint_decides),
-        cmocka_unit_test(announced_names_speak_for_the_trust),
+        cmocka_unit_test(announced_names_prove_the_trust),
         cmocka_unit_test(a_material_without_leaf_is_proven_by_names),
         cmocka_unit_test(a_ca_that_expired_need_not_be_announced),
         cmocka_unit_test(an_endpoint_is_asked_more_than_once),

@@ -392,7 +392,7 @@ static void who_is_away_fails(void **state)
     assert_non_null(strstr(proof.message, "127.0.0.1: "));
 }
 
-/* 192.0.2.0/24 is nobody's (RFC 5737). */
+/* No host has an address of 192.0.2.0/24 (RFC 5737). */
 static void an_address_of_another_machine_is_not_asked(void **state)
 {
     (void)state;
@@ -406,7 +406,7 @@ static void an_address_of_another_machine_is_not_asked(void **state)
 }
 
 /* The server demands a certificate: handshakes fail for us, after the leaf was seen. */
-static void a_server_that_demands_certificates_announces_whose(void **state)
+static void a_server_that_demands_certificates_announces_the_cas(void **state)
 {
     (void)state;
     CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){.cn = "etcd"});
@@ -429,7 +429,7 @@ static void a_server_that_demands_certificates_announces_whose(void **state)
     assert_memory_equal(proof.ports[0].probe.announced.names[0], name, sizeof name);
 }
 
-static void handshakes_are_not_made_again_where_a_page_tells(void **state)
+static void handshakes_are_not_made_again_where_a_page_says_it(void **state)
 {
     (void)state;
     CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){.cn = "etcd"});
@@ -483,8 +483,8 @@ int main(void)
         cmocka_unit_test(who_hangs_is_not_waited_for),
         cmocka_unit_test(who_is_away_fails),
         cmocka_unit_test(an_address_of_another_machine_is_not_asked),
-        cmocka_unit_test(a_server_that_demands_certificates_announces_whose),
-        cmocka_unit_test(handshakes_are_not_made_again_where_a_page_tells),
+        cmocka_unit_test(a_server_that_demands_certificates_announces_the_cas),
+        cmocka_unit_test(handshakes_are_not_made_again_where_a_page_says_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

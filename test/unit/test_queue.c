@@ -113,7 +113,7 @@ static void a_delay_that_ends_during_the_work_counts_as_added(void **state)
 
 /* --- namespaces --- */
 
-static void namespaces_take_turns(void **state)
+static void namespaces_are_served_round_robin(void **state)
 {
     (void)state;
     static const char *const added[] = {"a/1", "a/2", "a/3", "a/4", "b/1", "c/1", "b/2", "/cluster"};
@@ -262,8 +262,8 @@ static char *taken_by(pthread_t worker, struct cr_queue *queue)
     return NULL;
 }
 
-/* Whoever watched the delay may be the one that gets the other key, and does not come back. */
-static void a_delay_is_watched_whoever_is_called_away(void **state)
+/* The worker that watched the delay may be the one that gets the other key, and does not come back. */
+static void a_delay_is_watched_when_a_worker_is_called_away(void **state)
 {
     (void)state;
     enum { TIMES = 30, WORKERS = 3 };
@@ -287,7 +287,8 @@ static void a_delay_is_watched_whoever_is_called_away(void **state)
 
 /* --- who is called --- */
 
-/* A thread that works, and whether it sleeps, which is seen from outside: the queue tells nobody who waits for what. */
+/* A thread that works, and whether it sleeps, which is seen from outside: the queue does not show which worker waits
+ * for what. */
 struct worker {
     struct cr_queue *queue;
     pthread_t thread;
@@ -334,7 +335,7 @@ static bool sleeps(const struct worker *worker)
     return end_of_name && cr_starts_with(end_of_name, ") S");
 }
 
-/* Nobody has the lock then, so who sleeps has been to the queue and waits. False: not within seconds. */
+/* No thread has the lock then, so a thread that sleeps has been to the queue and waits. False: not within seconds. */
 static bool all_wait(const struct worker *workers, size_t len, int asked)
 {
     int64_t deadline = cr_clock_monotonic_ms() + 20 * 1000;
@@ -377,7 +378,7 @@ static void the_one_that_watches_a_delay_is_not_called_while_another_is_idle(voi
     assert_int_equal(atomic_load(&workers[1].taken), TIMES);
 }
 
-/* It does not come back; whoever is the next to have time watches, whether the near time is there by then or not. */
+/* It does not come back; the next worker that has time watches, whether the near time is there by then or not. */
 static void the_one_that_watches_is_called_when_all_others_work_and_the_delay_is_watched_again(void **state)
 {
     (void)state;
@@ -652,7 +653,7 @@ static void a_key_is_worked_on_for_the_earliest_event_that_added_it(void **state
     cr_queue_done(queue, none);
 }
 
-/* Whoever asks for the queue's length makes what is due ready, and works for something else. */
+/* A caller that asks for the queue's length makes what is due ready, and works for something else. */
 static void a_key_that_is_due_is_not_worked_on_for_what_another_thread_works_for(void **state)
 {
     (void)state;
@@ -679,13 +680,13 @@ int main(void)
         cmocka_unit_test(of_two_delays_the_earlier_wins),
         cmocka_unit_test(adding_now_takes_the_place_of_the_delay),
         cmocka_unit_test(a_delay_that_ends_during_the_work_counts_as_added),
-        cmocka_unit_test(namespaces_take_turns),
+        cmocka_unit_test(namespaces_are_served_round_robin),
         cmocka_unit_test(one_worker_is_left_for_other_namespaces),
         cmocka_unit_test(a_single_worker_works_for_everybody),
         cmocka_unit_test(backoff_doubles_to_its_cap_until_the_key_is_forgotten),
         cmocka_unit_test(shutdown_wakes_the_waiting_and_hands_out_nothing_more),
         cmocka_unit_test(a_sooner_delay_wakes_a_worker_that_waits_for_a_later_one),
-        cmocka_unit_test(a_delay_is_watched_whoever_is_called_away),
+        cmocka_unit_test(a_delay_is_watched_when_a_worker_is_called_away),
         cmocka_unit_test(the_one_that_watches_a_delay_is_not_called_while_another_is_idle),
         cmocka_unit_test(the_one_that_watches_is_called_when_all_others_work_and_the_delay_is_watched_again),
         cmocka_unit_test(a_key_of_low_priority_comes_when_no_other_waits),

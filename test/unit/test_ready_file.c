@@ -82,7 +82,7 @@ static void what_was_there_before_is_taken_away(void **state)
     assert_true(is_there(&file));
 }
 
-/* A folder, which unlink does not remove: for one whose folder may not be written to. */
+/* A folder, which unlink does not remove, in the place of a file that lies in a folder without write permission. */
 static void what_cannot_be_taken_away_does_not_count(void **state)
 {
     const struct fixture *f = *state;
@@ -107,7 +107,7 @@ static void removing_what_is_not_there_is_no_error(void **state)
     assert_int_not_equal(access(f->path, F_OK), 0);
 }
 
-static void what_cannot_be_written_is_told_and_leaves_nothing(void **state)
+static void what_cannot_be_written_is_reported_and_leaves_nothing(void **state)
 {
     const struct fixture *f = *state;
     struct cr_error err = {0};
@@ -119,7 +119,7 @@ static void what_cannot_be_written_is_told_and_leaves_nothing(void **state)
     assert_false(cr_ready_file_write(f->path, "Drained", &err));
 }
 
-/* Of a process with the same id, killed in the middle of it. */
+/* The temporary file of a process with the same id, killed in the middle of writing. */
 static void the_rest_of_another_writer_is_no_obstacle(void **state)
 {
     const struct fixture *f = *state;
@@ -139,7 +139,7 @@ int main(void)
         in_folder(what_was_there_before_is_taken_away),
         in_folder(what_cannot_be_taken_away_does_not_count),
         in_folder(removing_what_is_not_there_is_no_error),
-        in_folder(what_cannot_be_written_is_told_and_leaves_nothing),
+        in_folder(what_cannot_be_written_is_reported_and_leaves_nothing),
         in_folder(the_rest_of_another_writer_is_no_obstacle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

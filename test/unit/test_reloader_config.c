@@ -114,7 +114,7 @@ static void every_field_is_read(void **state)
     assert_int_equal(t[1].http.status_from, 204);
     assert_int_equal(t[1].http.status_to, 204);
     assert_string_equal(t[2].socket.address, "/run/app.sock");
-    assert_true(t[2].socket.each_anew);
+    assert_true(t[2].socket.reconnect_each);
     assert_int_equal(t[2].socket.exchanges_len, 2);
     assert_string_equal(t[2].socket.exchanges[0].send, "r\n");
     assert_string_equal(t[2].socket.exchanges[0].expect, "OK");

@@ -476,14 +476,14 @@ static void a_long_bundle_is_cut_and_says_so(void **state)
     assert_int_equal(s.report.files[3].prints.len, CR_NODE_REPORT_PRINTS_MAX);
     assert_true(s.report.files[3].more);
     assert_int_equal(s.report.files[3].loaded, CR_NODE_LOADED_YES);
-    /* The difference is where nobody sees it. */
+    /* The difference is in a part that is not shown. */
     put(&s, PKI "etcd.crt", "0123456789abcdef1", 110);
     s.now = 120;
     report(&s);
     assert_int_equal(s.report.files[3].loaded, CR_NODE_LOADED_NO);
 }
 
-static void cas_and_troubles_are_told(void **state)
+static void cas_and_troubles_are_reported(void **state)
 {
     (void)state;
     struct cr_error err = {0};
@@ -514,7 +514,7 @@ int main(void)
         cmocka_unit_test(an_agent_s_first_report_needs_none_before),
         cmocka_unit_test(what_is_others_is_taken_over),
         cmocka_unit_test(a_long_bundle_is_cut_and_says_so),
-        cmocka_unit_test(cas_and_troubles_are_told),
+        cmocka_unit_test(cas_and_troubles_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static void values_are_read(void **state)
     }
 }
 
-static void what_is_not_this_format_is_told(void **state)
+static void what_is_not_this_format_is_reported(void **state)
 {
     static const char *const cases[] = {"HTTP/1.1 400 Bad Request\r\n",
                                         "\x15\x03\x01\r\n",
@@ -77,7 +77,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_command_is_an_array_of_bulk_strings),
         cmocka_unit_test(values_are_read),
-        cmocka_unit_test(what_is_not_this_format_is_told),
+        cmocka_unit_test(what_is_not_this_format_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

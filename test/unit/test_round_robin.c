@@ -9,7 +9,7 @@
 
 #include "base/strings.h"
 
-/* What happens, and who is next then. Items are digits; '-': nobody. */
+/* What happens, and which item is next then. Items are digits; '-': none. */
 struct step {
     char what; /* '+' waits, 'l' waits with low priority, '-' waits no more, '>' is under way, '.' is done */
     int item;
@@ -54,7 +54,7 @@ static void play(const char *rule, size_t most, const struct step *steps, size_t
 
 #define PLAY(rule, most, steps) play(rule, most, steps, cr_array_len(steps))
 
-static void groups_take_turns_in_the_order_in_which_they_came(void **state)
+static void groups_are_served_in_the_order_in_which_they_came(void **state)
 {
     (void)state;
     static const struct step steps[] = {
@@ -99,7 +99,7 @@ static void who_leaves_is_no_more_in_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_take_turns_in_the_order_in_which_they_came),
+        cmocka_unit_test(groups_are_served_in_the_order_in_which_they_came),
         cmocka_unit_test(a_group_has_so_many_under_way_at_most),
         cmocka_unit_test(each_priority_has_its_own_order),
         cmocka_unit_test(who_leaves_is_no_more_in_line),

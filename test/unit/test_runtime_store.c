@@ -87,7 +87,7 @@ static void a_visit_stays_in_its_namespace(void **state)
     }
 }
 
-static void tells_which_keys_a_full_state_did_not_bring(void **state)
+static void finds_which_keys_a_full_state_did_not_bring(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_store) struct cr_store *store = cr_store_new();
@@ -221,7 +221,7 @@ int main(void)
         cmocka_unit_test(a_reference_outlives_its_replacement_and_the_store),
         cmocka_unit_test(what_is_removed_is_handed_over_once),
         cmocka_unit_test(a_visit_stays_in_its_namespace),
-        cmocka_unit_test(tells_which_keys_a_full_state_did_not_bring),
+        cmocka_unit_test(finds_which_keys_a_full_state_did_not_bring),
         cmocka_unit_test(extras_go_with_their_snapshot),
         cmocka_unit_test(extras_go_with_the_last_of_all_that_share_them),
         cmocka_unit_test(what_is_packed_is_opened_as_it_was),

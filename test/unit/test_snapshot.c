@@ -38,7 +38,7 @@ static void files_are_read_as_they_are(void **state)
         cr_buf_dispose(&out[i]);
 }
 
-static void what_is_no_file_is_told_and_nothing_is_read(void **state)
+static void what_is_no_file_is_reported_and_nothing_is_read(void **state)
 {
     struct secret_volume *volume = *state;
     cr_autofree char *good = cr_asprintf("%s/good", volume->folder);
@@ -156,7 +156,7 @@ static void generations_are_never_mixed_when_folders_come_back(void **state)
     beside(volume, there_and_back, SWAPS);
 }
 
-/* Between its writes the scheduler may have left it for longer than anybody can wait for. */
+/* Between its writes the scheduler may have left it for longer than a reader can wait for. */
 static atomic_int slow;
 static atomic_int writes;
 
@@ -218,7 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(files_are_read_as_they_are, secret_volume_set_up, secret_volume_tear_down),
-        cmocka_unit_test_setup_teardown(what_is_no_file_is_told_and_nothing_is_read, secret_volume_set_up,
+        cmocka_unit_test_setup_teardown(what_is_no_file_is_reported_and_nothing_is_read, secret_volume_set_up,
                                         secret_volume_tear_down),
         cmocka_unit_test_setup_teardown(generations_are_never_mixed_under_swaps, secret_volume_set_up,
                                         secret_volume_tear_down),

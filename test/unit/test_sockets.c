@@ -160,7 +160,7 @@ static void check_listener(union address address, socklen_t len)
     if (address.any.sa_family == AF_INET6)
         address.v6.sin6_addr = in6addr_loopback;
     int client = connect_to(&address, len);
-    assert_int_equal(count(&listeners), 0); /* nobody has accepted it */
+    assert_int_equal(count(&listeners), 0); /* no process has accepted it */
     int server = accept(listener, NULL, NULL);
     assert_int_equal(count(&listeners), 1);
     close(listener); /* as nginx does at SIGQUIT */
@@ -201,7 +201,7 @@ static void who_listens_nowhere_is_known(void **state)
 
 /* --- rights --- */
 
-enum { SOMEBODY = 65532 };
+enum { OTHER_USER = 65532 };
 
 static void what_may_not_be_seen_is_explained(void **state)
 {
@@ -213,7 +213,7 @@ static void what_may_not_be_seen_is_explained(void **state)
     if (pid == 0) {
         struct cr_strvec listeners = {0};
         struct cr_error err = {0};
-        if (setresuid(SOMEBODY, SOMEBODY, SOMEBODY) != 0)
+        if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
             _exit(2);
         bool seen = cr_sockets_listeners(getppid(), &listeners, &err);
         _exit(!seen && err.kind == CR_ERR_FORBIDDEN && strstr(err.text, "must be the same user") ? 0 : 1);

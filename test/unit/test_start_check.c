@@ -20,7 +20,7 @@ struct scene {
     atomic_size_t tries;
     atomic_bool cancelled;
     bool blocks; /* the first try lasts until it is cancelled */
-    struct cr_buf told;
+    struct cr_buf reported;
     atomic_bool passed;
 };
 
@@ -37,7 +37,7 @@ static bool holds(void *arg, struct cr_error *err)
 static void on_refused(void *arg, const struct cr_error *why)
 {
     struct scene *scene = arg;
-    cr_buf_printf(&scene->told, "%s;", why->text);
+    cr_buf_printf(&scene->reported, "%s;", why->text);
 }
 
 static void cancel(void *arg)
@@ -60,7 +60,7 @@ static struct cr_start_check *start(struct scene *scene)
     return check;
 }
 
-static void it_is_asked_until_it_holds_and_each_reason_is_told_once(void **state)
+static void it_is_asked_until_it_holds_and_each_reason_is_reported_once(void **state)
 {
     (void)state;
     static const char *const script[] = {"a", "a", "b", "b", "b", "a", NULL};
@@ -72,8 +72,8 @@ static void it_is_asked_until_it_holds_and_each_reason_is_told_once(void **state
     assert_true(cr_start_check_passed(check, &err));
     cr_start_check_stop(check);
     assert_int_equal(atomic_load(&scene.tries), cr_array_len(script));
-    assert_string_equal(cr_buf_text(&scene.told), "a;b;a;");
-    cr_buf_dispose(&scene.told);
+    assert_string_equal(cr_buf_text(&scene.reported), "a;b;a;");
+    cr_buf_dispose(&scene.reported);
 }
 
 static void until_then_it_says_why_not(void **state)
@@ -89,7 +89,7 @@ static void until_then_it_says_why_not(void **state)
     assert_string_equal(err.text, "no policy");
     cr_start_check_stop(check);
     assert_false(atomic_load(&scene.passed));
-    cr_buf_dispose(&scene.told);
+    cr_buf_dispose(&scene.reported);
 }
 
 static void before_the_first_answer_it_has_not_passed(void **state)
@@ -105,13 +105,13 @@ static void before_the_first_answer_it_has_not_passed(void **state)
     assert_true(*err.text);
     cr_start_check_stop(check); /* and what holds waits for ends with it */
     assert_false(atomic_load(&scene.passed));
-    assert_string_equal(cr_buf_text(&scene.told), "");
+    assert_string_equal(cr_buf_text(&scene.reported), "");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_asked_until_it_holds_and_each_reason_is_told_once),
+        cmocka_unit_test(it_is_asked_until_it_holds_and_each_reason_is_reported_once),
         cmocka_unit_test(until_then_it_says_why_not),
         cmocka_unit_test(before_the_first_answer_it_has_not_passed),
     };

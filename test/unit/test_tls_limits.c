@@ -45,7 +45,7 @@ static struct cr_probe_result probe_raw(struct raw_flight *flight)
     return probe(server, flight->silent ? SILENCE_MS : PATIENCE_MS);
 }
 
-/* --- keys that nobody has --- */
+/* --- keys that no server has --- */
 
 static BIGNUM *odd_number(int bits)
 {
@@ -157,7 +157,7 @@ static void who_insists_on_a_prime_of_his_own_is_not_followed(void **state)
     assert_non_null(strstr(result.detail, "wrong cipher returned"));
 }
 
-static void a_server_of_dhe_alone_hears_what_is_offered(void **state)
+static void a_server_of_dhe_alone_learns_what_is_offered(void **state)
 {
     (void)state;
     CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){.key_type = "RSA"});
@@ -283,12 +283,13 @@ static void a_leaf_counts_when_its_key_was_proved(void **state)
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct cr_probe_result result = probe_raw(&cases[i].flight);
         bool served = result.outcome == CR_PROBE_SERVED;
-        bool as_told = cases[i].words ? result.outcome == CR_PROBE_UNPROVED && !result.leaf[0] &&
-                                            cr_starts_with(result.detail, "did not prove that it has its certificate's "
-                                                                          "key: ") &&
-                                            strstr(result.detail, cases[i].words)
-                                      : served && strlen(result.leaf) == CR_PROBE_DIGEST - 1;
-        if (!as_told)
+        bool as_expected = cases[i].words
+                               ? result.outcome == CR_PROBE_UNPROVED && !result.leaf[0] &&
+                                     cr_starts_with(result.detail, "did not prove that it has its certificate's "
+                                                                   "key: ") &&
+                                     strstr(result.detail, cases[i].words)
+                               : served && strlen(result.leaf) == CR_PROBE_DIGEST - 1;
+        if (!as_expected)
             fail_msg("%s: %d '%s'", cases[i].rule, (int)result.outcome, result.detail);
     }
 }
@@ -481,7 +482,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_what_has_a_bounded_cost_is_offered),
         cmocka_unit_test(who_insists_on_a_prime_of_his_own_is_not_followed),
-        cmocka_unit_test(a_server_of_dhe_alone_hears_what_is_offered),
+        cmocka_unit_test(a_server_of_dhe_alone_learns_what_is_offered),
         cmocka_unit_test(a_chain_over_a_limit_is_never_decoded),
         cmocka_unit_test(what_is_over_a_limit_is_given_up_in_words),
         cmocka_unit_test(a_leaf_counts_when_its_key_was_proved),

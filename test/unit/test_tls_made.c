@@ -23,7 +23,7 @@ static struct cr_tlsreload *made(void)
     return tls;
 }
 
-static struct tls_talk call(struct cr_tlsreload *tls, int version)
+static struct tls_outcome call(struct cr_tlsreload *tls, int version)
 {
     CR_CLEANUP(tls_caller) struct tls_caller caller = {.version = version};
     return tls_call(cr_tlsreload_accept(tls), &caller);
@@ -36,11 +36,11 @@ static void it_is_a_certificate_for_servers(void **state)
     CR_CLEANUP(cr_tlsreload) struct cr_tlsreload *tls = made();
     static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
     for (size_t i = 0; i < cr_array_len(versions); i++) {
-        struct tls_talk talk = call(tls, versions[i]);
-        if (!talk.ok)
-            fail_msg("%s", talk.problem);
-        assert_int_equal(talk.version, versions[i]);
-        assert_int_equal(talk.chain_len, 1);
+        struct tls_outcome outcome = call(tls, versions[i]);
+        if (!outcome.ok)
+            fail_msg("%s", outcome.problem);
+        assert_int_equal(outcome.version, versions[i]);
+        assert_int_equal(outcome.chain_len, 1);
     }
     assert_false(call(tls, TLS1_1_VERSION).ok);
     SSL *ssl = cr_tlsreload_accept(tls);

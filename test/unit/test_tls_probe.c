@@ -235,14 +235,14 @@ static void an_alert_before_the_certificate_is_unreachable_not_plain(void **stat
 {
     (void)state;
     CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){0});
-    /* An RSA cipher with an ECDSA key: nothing in common with anybody. */
+    /* An RSA cipher with an ECDSA key: nothing in common with any client. */
     const struct test_server_options options = {.cert = cert, .tls_version = TLS1_2_VERSION, .ciphers = "AES128-SHA"};
     CR_CLEANUP(test_server) struct test_server *server = test_server_new(&options);
     struct cr_probe_result result = probe(server);
     assert_not_served(&result, CR_PROBE_UNREACHABLE, "handshake failure");
 }
 
-/* A port that nobody listens on, kept bound so that nobody else gets it. */
+/* A port without a listener, kept bound so that no other program gets it. */
 static int closed_port(int *fd)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -372,7 +372,7 @@ static void a_client_needs_a_certificate_and_its_key(void **state)
 /* What real servers make of one is seen in test/integration/test_probe.py. */
 static void servers_judge_the_client(void **state)
 {
-    enum { OWN, STRANGER, NOBODY };
+    enum { OWN, STRANGER, ANONYMOUS };
     (void)state;
     static const struct {
         const char *rule;
@@ -386,7 +386,7 @@ static void servers_judge_the_client(void **state)
         {"TLS 1.2, of another CA", TLS1_2_VERSION, true, STRANGER, CR_PROBE_DENIED},
         {"TLS 1.3, of another CA", TLS1_3_VERSION, true, STRANGER, CR_PROBE_DENIED},
         {"nobody asks for it", TLS1_3_VERSION, false, OWN, CR_PROBE_NO_CLIENT},
-        {"there is none", TLS1_3_VERSION, true, NOBODY, CR_PROBE_NO_CLIENT},
+        {"there is none", TLS1_3_VERSION, true, ANONYMOUS, CR_PROBE_NO_CLIENT},
     };
     CR_CLEANUP(test_cert) struct test_cert *ca = test_cert_new(&(struct test_cert_spec){.cn = "ca", .ca = true});
     CR_CLEANUP(test_cert) struct test_cert *own = test_cert_new(&(struct test_cert_spec){.cn = "own", .issuer = ca});
@@ -398,7 +398,8 @@ static void servers_judge_the_client(void **state)
         const struct test_cert *who = cases[i].who == OWN ? own : stranger;
         struct cr_error err = {0};
         CR_CLEANUP(cr_probe_client)
-        struct cr_probe_client *client = cases[i].who == NOBODY ? NULL : client_of(who->cert_pem, who->key_pem, &err);
+        struct cr_probe_client *client =
+            cases[i].who == ANONYMOUS ? NULL : client_of(who->cert_pem, who->key_pem, &err);
         const struct cr_probe_target target = {
             .address = "127.0.0.1", .port = test_server_port(server), .client = client};
         struct cr_probe_result result;
@@ -410,7 +411,8 @@ static void servers_judge_the_client(void **state)
     }
 }
 
-/* Of who is refused, too: the request for a certificate comes before it is known whether there is one. */
+/* A client that is refused gets them, too: the request for a certificate comes before it is known whether there is
+ * one. */
 static void the_names_of_the_servers_cas_are_noted(void **state)
 {
     static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
@@ -439,7 +441,7 @@ static void the_names_of_the_servers_cas_are_noted(void **state)
     }
 }
 
-static void who_asks_for_no_client_names_nobody(void **state)
+static void who_asks_for_no_client_names_no_ca(void **state)
 {
     (void)state;
     CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){0});
@@ -567,7 +569,7 @@ int main(void)
         cmocka_unit_test(a_client_needs_a_certificate_and_its_key),
         cmocka_unit_test(servers_judge_the_client),
         cmocka_unit_test(the_names_of_the_servers_cas_are_noted),
-        cmocka_unit_test(who_asks_for_no_client_names_nobody),
+        cmocka_unit_test(who_asks_for_no_client_names_no_ca),
         cmocka_unit_test(many_targets_share_the_time),
         cmocka_unit_test(only_hosts_elsewhere_are_allowed),
         cmocka_unit_test(one_address_is_the_same_however_it_is_written),

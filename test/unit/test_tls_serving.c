@@ -50,7 +50,7 @@ static void files_go_together(void **state)
     }
 }
 
-/* --- what is told --- */
+/* --- what is logged --- */
 
 /* The files as a kubelet has them: all change at one moment. */
 struct fixture {
@@ -230,7 +230,7 @@ static void at_the_start_nothing_has_become_of_anything(void **state)
     assert_true(left > 23 * 3600 && left <= 24 * 3600);
 }
 
-static void a_reload_is_told_and_counted(void **state)
+static void a_reload_is_logged_and_counted(void **state)
 {
     struct fixture *f = *state;
     serve(f);
@@ -250,7 +250,7 @@ static void a_reload_is_told_and_counted(void **state)
     assert_true(strtod(until, NULL) - (double)cr_clock_wall_ms() / 1000 > 6 * 24 * 3600);
 }
 
-static void what_is_refused_is_told_until_it_is_mended(void **state)
+static void what_is_refused_is_reported_until_it_is_mended(void **state)
 {
     struct fixture *f = *state;
     serve(f);
@@ -268,7 +268,7 @@ static void what_is_refused_is_told_until_it_is_mended(void **state)
     assert_shown(f, "certroll_tls_last_reload_successful", "1");
 }
 
-static void other_client_cas_are_told_as_such(void **state)
+static void other_client_cas_are_logged_as_such(void **state)
 {
     struct fixture *f = *state;
     serve(f);
@@ -290,7 +290,7 @@ static void what_cannot_be_served_is_refused_at_the_start(void **state)
     assert_int_equal(err.kind, CR_ERR_INVALID);
     assert_non_null(strstr(err.text, f->private_key));
     CR_CLEANUP(cr_buf) struct cr_buf page = CR_BUF_INIT(0);
-    cr_metrics_write(f->metrics, &page); /* and whoever looks does not look at what is gone */
+    cr_metrics_write(f->metrics, &page); /* and a reader of the metrics does not read what is gone */
     assert_null(strstr(cr_buf_text(&page), "certroll_tls"));
 }
 
@@ -299,9 +299,12 @@ static void what_cannot_be_served_is_refused_at_the_start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_go_together),           with_files(at_the_start_nothing_has_become_of_anything),
-        with_files(a_reload_is_told_and_counted),      with_files(what_is_refused_is_told_until_it_is_mended),
-        with_files(other_client_cas_are_told_as_such), with_files(what_cannot_be_served_is_refused_at_the_start),
+        cmocka_unit_test(files_go_together),
+        with_files(at_the_start_nothing_has_become_of_anything),
+        with_files(a_reload_is_logged_and_counted),
+        with_files(what_is_refused_is_reported_until_it_is_mended),
+        with_files(other_client_cas_are_logged_as_such),
+        with_files(what_cannot_be_served_is_refused_at_the_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

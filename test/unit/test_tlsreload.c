@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 
-enum { REST_MS = 300 };
+enum { IDLE_MS = 300 };
 
 /* --- the seven of every server that reloads --- */
 
@@ -33,10 +33,10 @@ static void config_build(void **state)
     static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
     for (size_t i = 0; i < 2; i++) {
         CR_CLEANUP(tls_caller) struct tls_caller caller = {.version = versions[i]};
-        struct tls_talk talk = tls_scene_call(tls, &caller);
-        assert_true(talk.ok);
-        assert_int_equal(talk.version, versions[i]);
-        assert_int_equal(talk.chain_len, 2);
+        struct tls_outcome outcome = tls_scene_call(tls, &caller);
+        assert_true(outcome.ok);
+        assert_int_equal(outcome.version, versions[i]);
+        assert_int_equal(outcome.chain_len, 2);
     }
     CR_CLEANUP(tls_caller) struct tls_caller old = {.version = TLS1_1_VERSION};
     assert_false(tls_scene_call(tls, &old).ok);
@@ -108,10 +108,10 @@ static void *shake_hands(void *arg)
     test_cert_digest(crowd->scene->leaf, first);
     test_cert_digest(crowd->scene->next, second);
     while (!atomic_load(&crowd->stop)) {
-        struct tls_talk talk = tls_scene_call(crowd->tls, NULL);
-        atomic_fetch_add(talk.ok ? &crowd->good : &crowd->bad, 1);
-        atomic_fetch_add(&crowd->first, strcmp(talk.leaf, first) == 0);
-        atomic_fetch_add(&crowd->second, strcmp(talk.leaf, second) == 0);
+        struct tls_outcome outcome = tls_scene_call(crowd->tls, NULL);
+        atomic_fetch_add(outcome.ok ? &crowd->good : &crowd->bad, 1);
+        atomic_fetch_add(&crowd->first, strcmp(outcome.leaf, first) == 0);
+        atomic_fetch_add(&crowd->second, strcmp(outcome.leaf, second) == 0);
     }
     return NULL;
 }
@@ -165,14 +165,14 @@ static void file_watcher_change_detection(void **state)
     tls_scene_assert_serves(tls, scene->next);
     tls_scene_put(scene, scene->next); /* again the same */
     secret_volume_put(scene->volume, "else", "", 0);
-    usleep(REST_MS * 1000);
+    usleep(IDLE_MS * 1000);
     assert_int_equal(atomic_load(&scene->done), 1);
     assert_int_equal(atomic_load(&scene->refused), 0);
     for (int i = 0; i < 20; i++) /* one watcher, however often */
         assert_true(cr_tlsreload_start(tls, NULL));
     tls_scene_put(scene, scene->leaf);
     tls_scene_wait(&scene->done, 2);
-    usleep(REST_MS * 1000);
+    usleep(IDLE_MS * 1000);
     assert_int_equal(atomic_load(&scene->done), 2);
 }
 
@@ -200,9 +200,9 @@ static void mtls_ca_rotation(void **state)
             CR_CLEANUP(tls_caller) struct tls_caller one = {.version = versions[k], .cert = scene->client};
             CR_CLEANUP(tls_caller) struct tls_caller two = {.version = versions[k], .cert = scene->other_client};
             CR_CLEANUP(tls_caller) struct tls_caller none = {.version = versions[k]};
-            struct tls_talk talk = tls_scene_call(tls, &one);
-            assert_int_equal(talk.ok, steps[i].first);
-            assert_int_equal(talk.ca_names, steps[i].names);
+            struct tls_outcome outcome = tls_scene_call(tls, &one);
+            assert_int_equal(outcome.ok, steps[i].first);
+            assert_int_equal(outcome.ca_names, steps[i].names);
             assert_int_equal(tls_scene_call(tls, &two).ok, steps[i].second);
             assert_false(tls_scene_call(tls, &none).ok);
         }
@@ -236,17 +236,17 @@ static void a_handshake_goes_on_with_the_context_that_it_began_with(void **state
     tls_scene_publish(scene, scene->next, NULL);
     tls_scene_wait(&scene->done, 1);
     CR_CLEANUP(tls_caller) struct tls_caller caller = {0};
-    struct tls_talk talk = tls_call(begun, &caller);
-    assert_true(talk.ok);
-    assert_string_equal(talk.leaf, first);
+    struct tls_outcome outcome = tls_call(begun, &caller);
+    assert_true(outcome.ok);
+    assert_string_equal(outcome.leaf, first);
     tls_scene_assert_serves(tls, scene->next);
     cr_tlsreload_free(cr_steal(&tls));
     CR_CLEANUP(tls_caller) struct tls_caller late = {0};
     SSL *ssl = SSL_new(held);
     SSL_set_accept_state(ssl);
-    talk = tls_call(ssl, &late);
-    assert_true(talk.ok);
-    assert_string_equal(talk.leaf, first);
+    outcome = tls_call(ssl, &late);
+    assert_true(outcome.ok);
+    assert_string_equal(outcome.leaf, first);
     SSL_CTX_free(held);
 }
 

@@ -15,7 +15,7 @@
 
 /* --- what is refused at the start --- */
 
-static void keys_and_files_that_nobody_should_serve_are_refused_in_words(void **state)
+static void keys_and_files_that_no_server_should_serve_are_refused_in_words(void **state)
 {
     struct tls_scene *scene = *state;
     CR_CLEANUP(test_cert)
@@ -175,15 +175,15 @@ static void resume_over_reload(struct tls_scene *scene, const struct resumption 
     tls_scene_publish(scene, scene->leaf, before);
     CR_CLEANUP(cr_tlsreload) struct cr_tlsreload *tls = tls_scene_serve(scene);
     assert_false(tls_scene_call(tls, &caller).resumed);
-    struct tls_talk again = tls_scene_call(tls, &caller);
+    struct tls_outcome again = tls_scene_call(tls, &caller);
     assert_true(again.ok);
     assert_int_equal(again.resumed, !r->no_tickets); /* it can be done at all */
     tls_scene_publish(scene, r->another_leaf ? scene->next : scene->leaf, after);
     if (r->another_leaf || strcmp(before, after) != 0)
         tls_scene_wait(&scene->done, 1);
-    struct tls_talk talk = tls_scene_call(tls, &caller);
-    assert_int_equal(talk.ok, r->let_in);
-    assert_int_equal(talk.resumed, r->resumed);
+    struct tls_outcome outcome = tls_scene_call(tls, &caller);
+    assert_int_equal(outcome.ok, r->let_in);
+    assert_int_equal(outcome.resumed, r->resumed);
 }
 
 static void a_client_of_a_dropped_ca_is_not_resumed(void **state)
@@ -199,8 +199,8 @@ static void a_client_of_a_dropped_ca_is_not_resumed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(keys_and_files_that_nobody_should_serve_are_refused_in_words, tls_scene_set_up,
-                                        tls_scene_tear_down),
+        cmocka_unit_test_setup_teardown(keys_and_files_that_no_server_should_serve_are_refused_in_words,
+                                        tls_scene_set_up, tls_scene_tear_down),
         cmocka_unit_test_setup_teardown(keys_that_clients_take_are_served, tls_scene_set_up, tls_scene_tear_down),
         cmocka_unit_test_setup_teardown(options_that_contradict_each_other_are_refused, tls_scene_set_up,
                                         tls_scene_tear_down),

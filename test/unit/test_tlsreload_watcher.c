@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 
-enum { REST_MS = 300, AGAIN_MS = 2500 /* longer than all tries */, DAY_S = 24 * 3600, ATTEMPTS = 5 };
+enum { IDLE_MS = 300, AGAIN_MS = 2500 /* longer than all tries */, DAY_S = 24 * 3600, ATTEMPTS = 5 };
 
 /* --- time --- */
 
@@ -57,7 +57,7 @@ static void what_is_valid_is_not_given_up_for_what_is_not(void **state)
     tls_scene_assert_serves(tls, skewed);
 }
 
-static void what_is_refused_is_told_once_and_its_end_too(void **state)
+static void what_is_refused_is_reported_once_and_its_end_too(void **state)
 {
     struct tls_scene *scene = *state;
     tls_scene_put(scene, scene->leaf);
@@ -86,9 +86,9 @@ static void a_pair_that_is_written_in_two_steps_is_no_failure(void **state)
         int refused = atomic_load(&scene->refused);
         int64_t began_ms = cr_clock_monotonic_ms();
         secret_volume_put(scene->volume, "tls.crt", cert->cert_pem, strlen(cert->cert_pem));
-        usleep(REST_MS * 1000); /* longer than the quiet */
+        usleep(IDLE_MS * 1000); /* longer than the quiet */
         secret_volume_put(scene->volume, "tls.key", cert->key_pem, strlen(cert->key_pem));
-        bool in_time = cr_clock_monotonic_ms() - began_ms < 2 * REST_MS;
+        bool in_time = cr_clock_monotonic_ms() - began_ms < 2 * IDLE_MS;
         tls_scene_wait(&scene->done, attempt + 1);
         tls_scene_assert_serves(tls, cert);
         if (in_time) {
@@ -197,9 +197,9 @@ static void assert_lets_in(struct cr_tlsreload *tls, struct tls_scene *scene, co
     test_cert_digest(leaf, expected);
     CR_CLEANUP(tls_caller) struct tls_caller known = {.cert = scene->client};
     CR_CLEANUP(tls_caller) struct tls_caller strange = {.cert = scene->other_client};
-    struct tls_talk talk = tls_scene_call(tls, &known);
-    assert_true(talk.ok);
-    assert_string_equal(talk.leaf, expected);
+    struct tls_outcome outcome = tls_scene_call(tls, &known);
+    assert_true(outcome.ok);
+    assert_string_equal(outcome.leaf, expected);
     assert_false(tls_scene_call(tls, &strange).ok);
 }
 
@@ -249,7 +249,7 @@ static void hostile_files_leave_what_is_served(void **state)
     }
 }
 
-/* Good and bad by turns, so that whatever is served is a good pair: bad ones would fail the handshake. */
+/* Good and bad alternate, so that whatever is served is a good pair: bad ones would fail the handshake. */
 static void swaps_a_hundred_times_a_second_leave_what_fits_together(void **state)
 {
     struct tls_scene *scene = *state;
@@ -270,9 +270,9 @@ static void swaps_a_hundred_times_a_second_leave_what_fits_together(void **state
     char served[65] = "";
     test_cert_digest(scene->next, expected);
     for (end = cr_clock_monotonic_ms() + TLS_SCENE_PATIENCE_MS; strcmp(served, expected) != 0; usleep(2000)) {
-        struct tls_talk talk = tls_scene_call(tls, NULL);
-        assert_true(talk.ok && cr_clock_monotonic_ms() < end);
-        strcpy(served, talk.leaf);
+        struct tls_outcome outcome = tls_scene_call(tls, NULL);
+        assert_true(outcome.ok && cr_clock_monotonic_ms() < end);
+        strcpy(served, outcome.leaf);
     }
 }
 
@@ -321,7 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_valid_is_not_given_up_for_what_is_not, tls_scene_set_up,
                                         tls_scene_tear_down),
-        cmocka_unit_test_setup_teardown(what_is_refused_is_told_once_and_its_end_too, tls_scene_set_up,
+        cmocka_unit_test_setup_teardown(what_is_refused_is_reported_once_and_its_end_too, tls_scene_set_up,
                                         tls_scene_tear_down),
         cmocka_unit_test_setup_teardown(a_pair_that_is_written_in_two_steps_is_no_failure, tls_scene_set_up,
                                         tls_scene_tear_down),

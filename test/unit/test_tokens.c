@@ -9,7 +9,7 @@
 #define PODS   "/var/lib/kubelet/pods/"
 #define VOLUME "/volumes/kubernetes.io~projected/"
 
-/* A digest as it is in a token, and as it is told. */
+/* A digest as it is in a token, and as it is reported. */
 #define KID_A "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 #define HEX_A "0000000000000000000000000000000000000000000000000000000000000000"
 #define KID_B "-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_8"
@@ -125,7 +125,7 @@ static void volumes_with_many_keys_hide_no_token(void **state)
     expect(&tree, HEX_A "=1");
 }
 
-static void what_cannot_be_looked_through_is_a_token_of_nobody_knows_which_key(void **state)
+static void what_cannot_be_looked_through_is_a_token_of_an_unknown_key(void **state)
 {
     (void)state;
     CR_CLEANUP(tree) struct node_tree tree;
@@ -138,7 +138,7 @@ static void what_cannot_be_looked_through_is_a_token_of_nobody_knows_which_key(v
     expect(&tree, HEX_A "=1 " HEX_B "=1 -=2");
 }
 
-/* Of a pod that has ended its folder stays a while, without volumes or with ones that have gone. */
+/* The folder of a pod that has ended stays a while, without volumes or with ones that have gone. */
 static void pods_without_volumes_have_none(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static void a_folder_that_is_not_there_is_an_error(void **state)
     assert_int_equal(err.kind, CR_ERR_INVALID);
 }
 
-/* Where an agent does not count, none is not told for none: its pods' volumes may be covered. */
+/* Where an agent does not count, it must not report that there are none: its pods' volumes may be covered. */
 static void who_does_not_count_does_not_know(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ int main(void)
         cmocka_unit_test(tokens_are_counted_by_their_key),
         cmocka_unit_test(what_is_no_token_of_the_pod_is_none),
         cmocka_unit_test(volumes_with_many_keys_hide_no_token),
-        cmocka_unit_test(what_cannot_be_looked_through_is_a_token_of_nobody_knows_which_key),
+        cmocka_unit_test(what_cannot_be_looked_through_is_a_token_of_an_unknown_key),
         cmocka_unit_test(pods_without_volumes_have_none),
         cmocka_unit_test(a_folder_that_is_not_there_is_an_error),
         cmocka_unit_test(who_does_not_count_does_not_know),

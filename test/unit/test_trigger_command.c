@@ -8,7 +8,7 @@ static struct trigger_scene command_scene(char **argv, size_t len)
     return s;
 }
 
-static void its_status_tells(void **state)
+static void its_status_decides(void **state)
 {
     static const struct {
         const char *script;
@@ -71,7 +71,7 @@ static void it_has_its_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(its_status_tells),     cmocka_unit_test(no_shell_looks_at_it),
+        cmocka_unit_test(its_status_decides),   cmocka_unit_test(no_shell_looks_at_it),
         cmocka_unit_test(a_key_is_no_argument), cmocka_unit_test(what_cannot_run_is_said),
         cmocka_unit_test(it_has_its_time),
     };

@@ -6,7 +6,7 @@
 
 /* HAProxy's runtime API as far as its transactions go: one command a connection; one transaction of each kind. */
 struct haproxy {
-    struct cr_buf told; /* first lines of the commands, payloads indented */
+    struct cr_buf received; /* first lines of the commands, payloads indented */
     const char *version;
     char open[64];      /* the file of the transaction under way */
     const char *commit; /* what a commit says */
@@ -15,7 +15,7 @@ struct haproxy {
 
 static void haproxy_dispose(struct haproxy *h)
 {
-    cr_buf_dispose(&h->told);
+    cr_buf_dispose(&h->received);
 }
 CR_DEFINE_DISPOSE(haproxy, struct haproxy, haproxy_dispose)
 
@@ -25,7 +25,7 @@ static void keep_payload(int fd, struct haproxy *h)
         CR_CLEANUP(cr_buf) struct cr_buf line = {0};
         if (!test_socket_read(fd, "\n", &line) || line.len == 1)
             return;
-        cr_buf_printf(&h->told, "  %s", cr_buf_text(&line));
+        cr_buf_printf(&h->received, "  %s", cr_buf_text(&line));
     }
 }
 
@@ -68,7 +68,7 @@ static void serve(int fd, unsigned number, void *arg)
     if (sscanf(cr_buf_text(&line), "%15s ssl %15s %63s", verb, kind, path) != 3)
         return;
     bool payload = strstr(cr_buf_text(&line), " <<\n") != NULL;
-    cr_buf_puts(&h->told, cr_buf_text(&line));
+    cr_buf_puts(&h->received, cr_buf_text(&line));
     if (payload)
         keep_payload(fd, h);
     answer(fd, h, verb, path);
@@ -97,9 +97,9 @@ static void files_are_replaced_in_transactions(void **state)
     scene_text(&s.reading.certificate, "CERT 1\r\n\r\n\nCERT 2"); /* an empty line would end the payload */
     scene_must_pull(&s);
     test_socket_free(cr_steal(&server));
-    assert_string_equal(cr_buf_text(&h.told), "set ssl ca-file /ca.crt <<\n  TRUST\ncommit ssl ca-file /ca.crt\n"
-                                              "set ssl cert /a.pem <<\n  CERT 1\n  CERT 2\n  THE PRIVATE KEY\n"
-                                              "commit ssl cert /a.pem\n");
+    assert_string_equal(cr_buf_text(&h.received), "set ssl ca-file /ca.crt <<\n  TRUST\ncommit ssl ca-file /ca.crt\n"
+                                                  "set ssl cert /a.pem <<\n  CERT 1\n  CERT 2\n  THE PRIVATE KEY\n"
+                                                  "commit ssl cert /a.pem\n");
 }
 
 static void a_transaction_that_fails_is_aborted(void **state)
@@ -110,7 +110,7 @@ static void a_transaction_that_fails_is_aborted(void **state)
     CR_CLEANUP(scene) struct trigger_scene s = haproxy_scene(server, one, 1);
     scene_must_fail(&s, CR_ERR_TRANSIENT, "refused commit ssl cert /a.pem: The certificate is inconsistent Failed!");
     test_socket_free(cr_steal(&server));
-    assert_true(cr_ends_with(cr_buf_text(&h.told), "commit ssl cert /a.pem\nabort ssl cert /a.pem\n"));
+    assert_true(cr_ends_with(cr_buf_text(&h.received), "commit ssl cert /a.pem\nabort ssl cert /a.pem\n"));
     assert_string_equal(h.open, "");
 }
 
@@ -160,7 +160,7 @@ static void refusals_are_explained(void **state)
     }
 }
 
-/* As 2.6.12 says it of a certificate whose CA file was replaced before. */
+/* As 2.6.12 says it of a certificate when its CA file was replaced before. */
 static void a_commit_that_renewed_nothing_is_no_success(void **state)
 {
     (void)state;
@@ -228,15 +228,15 @@ static void many_cas_go_in_pieces(void **state)
     size_t pieces = 0;
     size_t blocks = 0;
     size_t begun = 0;
-    for (const char *line = cr_buf_text(&h.told); *line; line = strchr(line, '\n') + 1) {
+    for (const char *line = cr_buf_text(&h.received); *line; line = strchr(line, '\n') + 1) {
         bool command = line[0] != ' ';
         if (command) {
             assert_true(cr_starts_with(line, pieces ? pieces < 5 ? "add ssl" : "commit" : "set ssl"));
             pieces++;
-            begun = (size_t)(line - cr_buf_text(&h.told));
+            begun = (size_t)(line - cr_buf_text(&h.received));
         }
         blocks += cr_starts_with(line, "  -----END");
-        assert_true((size_t)(line - cr_buf_text(&h.told)) - begun < 16 * 1024);
+        assert_true((size_t)(line - cr_buf_text(&h.received)) - begun < 16 * 1024);
     }
     assert_int_equal(blocks, CAS);
     assert_int_equal(pieces, 6); /* of 12 KiB at most, and the commit */

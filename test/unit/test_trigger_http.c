@@ -99,7 +99,7 @@ static void a_file_is_sent_as_it_is(void **state)
     assert_string_equal(a.seen, "POST /load HTTP/1.1|{\"not\": \"${ours}\"}");
 }
 
-static void the_status_tells(void **state)
+static void the_status_decides(void **state)
 {
     static const struct {
         int status;
@@ -228,7 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_sent_as_it_is_configured),
         cmocka_unit_test(a_file_is_sent_as_it_is),
-        cmocka_unit_test(the_status_tells),
+        cmocka_unit_test(the_status_decides),
         cmocka_unit_test(https_is_verified_and_may_present_a_certificate),
         cmocka_unit_test(what_cannot_be_sent_is_said),
         cmocka_unit_test(it_has_its_time_and_can_be_cancelled),

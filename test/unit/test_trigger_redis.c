@@ -7,17 +7,17 @@
 /* What stands for Redis: it answers the commands by their number, and keeps their words, one line each. */
 struct redis {
     const char *answers[5];
-    struct cr_buf told;
+    struct cr_buf received;
 };
 
 static void redis_dispose(struct redis *r)
 {
-    cr_buf_dispose(&r->told);
+    cr_buf_dispose(&r->received);
 }
 CR_DEFINE_DISPOSE(redis, struct redis, redis_dispose)
 
 /* "*2\r\n$3\r\nGET\r\n…" as "GET …". False: the other side has ended. */
-static bool read_command(int fd, struct cr_buf *told)
+static bool read_command(int fd, struct cr_buf *received)
 {
     CR_CLEANUP(cr_buf) struct cr_buf head = {0};
     if (!test_socket_read(fd, "\r\n", &head))
@@ -30,9 +30,9 @@ static bool read_command(int fd, struct cr_buf *told)
         cr_buf_reset(&word);
         if (!test_socket_read(fd, "\r\n", &word))
             return false;
-        cr_buf_printf(told, "%s%.*s", i ? " " : "", (int)word.len - 2, cr_buf_text(&word));
+        cr_buf_printf(received, "%s%.*s", i ? " " : "", (int)word.len - 2, cr_buf_text(&word));
     }
-    cr_buf_puts(told, "\n");
+    cr_buf_puts(received, "\n");
     return true;
 }
 
@@ -40,7 +40,7 @@ static void serve(int fd, unsigned number, void *arg)
 {
     struct redis *r = arg;
     (void)number;
-    for (size_t i = 0; r->answers[i] && read_command(fd, &r->told); i++)
+    for (size_t i = 0; r->answers[i] && read_command(fd, &r->received); i++)
         test_socket_puts(fd, r->answers[i]);
 }
 
@@ -66,7 +66,7 @@ static void the_paths_are_set_to_what_they_are(void **state)
     CR_CLEANUP(scene) struct trigger_scene s = redis_scene(server);
     scene_must_pull(&s);
     test_socket_free(cr_steal(&server));
-    assert_string_equal(cr_buf_text(&r.told), "CONFIG GET tls-*-file\n" SET_ALL);
+    assert_string_equal(cr_buf_text(&r.received), "CONFIG GET tls-*-file\n" SET_ALL);
 }
 
 /* Before 7.0. */
@@ -79,7 +79,8 @@ static void who_takes_one_option_only_gets_one(void **state)
     CR_CLEANUP(scene) struct trigger_scene s = redis_scene(server);
     scene_must_pull(&s);
     test_socket_free(cr_steal(&server));
-    assert_string_equal(cr_buf_text(&r.told), "CONFIG GET tls-*-file\n" SET_ALL "CONFIG SET tls-cert-file /tls.crt\n");
+    assert_string_equal(cr_buf_text(&r.received),
+                        "CONFIG GET tls-*-file\n" SET_ALL "CONFIG SET tls-cert-file /tls.crt\n");
 }
 
 static char *password_file(const char *text)
@@ -98,7 +99,7 @@ static void it_logs_in_first(void **state)
     static char user[] = "reloader";
     static const struct {
         char *user;
-        const char *told;
+        const char *received;
     } cases[] = {{NULL, "AUTH s3cr3t-word\n"}, {user, "AUTH reloader s3cr3t-word\n"}};
     (void)state;
     for (size_t i = 0; i < cr_array_len(cases); i++) {
@@ -109,12 +110,12 @@ static void it_logs_in_first(void **state)
         s.spec.redis.password_file = password_file("s3cr3t-word\n");
         scene_must_pull(&s);
         test_socket_free(cr_steal(&server));
-        assert_true(cr_starts_with(cr_buf_text(&r.told), cases[i].told));
+        assert_true(cr_starts_with(cr_buf_text(&r.received), cases[i].received));
         unlink(s.spec.redis.password_file);
     }
 }
 
-static void refusals_are_told_without_the_password(void **state)
+static void refusals_are_reported_without_the_password(void **state)
 {
     static const struct {
         const char *answers[3];
@@ -169,7 +170,7 @@ int main(void)
         cmocka_unit_test(the_paths_are_set_to_what_they_are),
         cmocka_unit_test(who_takes_one_option_only_gets_one),
         cmocka_unit_test(it_logs_in_first),
-        cmocka_unit_test(refusals_are_told_without_the_password),
+        cmocka_unit_test(refusals_are_reported_without_the_password),
         cmocka_unit_test(a_password_is_needed_where_one_is_configured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -257,7 +257,7 @@ static void a_process_is_found_by_its_pid_file(void **state)
     }
 }
 
-static void a_pid_file_that_names_nobody_is_refused(void **state)
+static void a_pid_file_that_names_no_process_is_refused(void **state)
 {
     static const struct {
         const char *text;
@@ -313,12 +313,12 @@ static void a_pid_file_from_before_its_process_is_stale(void **state)
 
 /* --- another user's --- */
 
-enum { SOMEBODY = 65532, SOMEBODY_ELSE = 65533 };
+enum { ONE_USER = 65532, OTHER_USER = 65533 };
 
 /* In a process of its own, since it cannot become root again. Its exit status: 0, as expected. */
-static int signal_as_somebody_else(struct trigger_scene *s)
+static int signal_as_another_user(struct trigger_scene *s)
 {
-    if (setresuid(SOMEBODY_ELSE, SOMEBODY_ELSE, SOMEBODY_ELSE) != 0)
+    if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
         return 2;
     bool refused = !scene_pull(s) && s->err.kind == CR_ERR_FORBIDDEN && strstr(s->err.text, "user 65532") &&
                    strstr(s->err.text, "runAsUser") && strstr(s->err.text, "KILL");
@@ -339,7 +339,7 @@ static void another_users_process_is_explained(void **state)
     snprintf(other.name, sizeof other.name, "u%x", (unsigned)getpid());
     other.pid = fork();
     if (other.pid == 0) {
-        if (setresuid(SOMEBODY, SOMEBODY, SOMEBODY) != 0)
+        if (setresuid(ONE_USER, ONE_USER, ONE_USER) != 0)
             _exit(1);
         become(other.name);
         say_ready(ready[1]);
@@ -350,7 +350,7 @@ static void another_users_process_is_explained(void **state)
     CR_CLEANUP(scene) struct trigger_scene s = signal_scene(other.name, NULL);
     struct program child = {.pid = fork()};
     if (child.pid == 0)
-        _exit(signal_as_somebody_else(&s));
+        _exit(signal_as_another_user(&s));
     assert_int_equal(status_of(&child), 0);
     end(&p);
     end(&other);
@@ -370,7 +370,7 @@ int main(void)
         cmocka_unit_test(who_has_ended_is_not_there),
         cmocka_unit_test(this_process_is_never_meant),
         cmocka_unit_test(a_process_is_found_by_its_pid_file),
-        cmocka_unit_test(a_pid_file_that_names_nobody_is_refused),
+        cmocka_unit_test(a_pid_file_that_names_no_process_is_refused),
         cmocka_unit_test(a_pid_file_of_this_process_was_written_elsewhere),
         cmocka_unit_test(a_pid_file_from_before_its_process_is_stale),
         cmocka_unit_test(another_users_process_is_explained),

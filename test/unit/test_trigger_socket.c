@@ -8,16 +8,16 @@
 #include "support/testsocket.h"
 #include "support/triggerscene.h"
 
-/* What the program of the test does: it keeps what it was told, line by line, and answers each with the next text. */
+/* What the program of the test does: it keeps what it receives, line by line, and answers each with the next text. */
 struct program {
     const char *answers[4];
-    struct cr_buf told;
+    struct cr_buf received;
     atomic_size_t answered;
 };
 
 static void program_dispose(struct program *p)
 {
-    cr_buf_dispose(&p->told);
+    cr_buf_dispose(&p->received);
 }
 CR_DEFINE_DISPOSE(program, struct program, program_dispose)
 
@@ -25,7 +25,7 @@ static void serve_lines(int fd, unsigned number, void *arg)
 {
     struct program *p = arg;
     (void)number;
-    while (test_socket_read(fd, "\n", &p->told)) {
+    while (test_socket_read(fd, "\n", &p->received)) {
         const char *answer = p->answers[atomic_fetch_add(&p->answered, 1)];
         if (answer)
             test_socket_puts(fd, answer);
@@ -60,7 +60,7 @@ static void an_answer_with_the_expected_text_is_success(void **state)
     scene_must_pull(&s);
     assert_int_equal(test_socket_accepted(server), 1);
     test_socket_free(cr_steal(&server));
-    assert_string_equal(cr_buf_text(&p.told), "reload\nkey /certs/tls.key\n");
+    assert_string_equal(cr_buf_text(&p.received), "reload\nkey /certs/tls.key\n");
 }
 
 static void each_exchange_may_have_a_connection_of_its_own(void **state)
@@ -70,7 +70,7 @@ static void each_exchange_may_have_a_connection_of_its_own(void **state)
     CR_CLEANUP(test_socket) struct test_socket *server = test_socket_new(serve_lines, &p);
     struct cr_exchange exchanges[] = {{reload, ok}, {key, done}};
     CR_CLEANUP(scene) struct trigger_scene s = socket_scene(path_of(server), exchanges, 2);
-    s.spec.socket.each_anew = true;
+    s.spec.socket.reconnect_each = true;
     scene_must_pull(&s);
     assert_int_equal(test_socket_accepted(server), 2);
 }
@@ -95,10 +95,10 @@ static void no_answer_is_waited_for_where_none_is_expected(void **state)
     CR_CLEANUP(scene) struct trigger_scene s = socket_scene(path_of(server), exchanges, 2);
     scene_must_pull(&s);
     test_socket_free(cr_steal(&server));
-    assert_string_equal(cr_buf_text(&p.told), "reload\nkey /certs/tls.key\n"); /* all of it has arrived */
+    assert_string_equal(cr_buf_text(&p.received), "reload\nkey /certs/tls.key\n"); /* all of it has arrived */
 }
 
-static void a_refusal_is_told_in_the_programs_words(void **state)
+static void a_refusal_is_reported_in_the_programs_words(void **state)
 {
     (void)state;
     CR_CLEANUP(program) struct program p = {.answers = {"ERR no\nsuch file\n"}};
@@ -153,7 +153,7 @@ static void answers_have_a_cap(void **state)
     ended = true;
 }
 
-static void where_nobody_listens_is_said(void **state)
+static void where_nothing_listens_is_said(void **state)
 {
     static char nowhere[] = "/tmp/certroll-socket/of/nobody", elsewhere[] = "10.0.0.1:80", closed[] = "127.0.0.1:1";
     static const struct {
@@ -216,10 +216,10 @@ int main(void)
         cmocka_unit_test(each_exchange_may_have_a_connection_of_its_own),
         cmocka_unit_test(an_answer_is_of_one_exchange_only),
         cmocka_unit_test(no_answer_is_waited_for_where_none_is_expected),
-        cmocka_unit_test(a_refusal_is_told_in_the_programs_words),
+        cmocka_unit_test(a_refusal_is_reported_in_the_programs_words),
         cmocka_unit_test(who_hangs_up_is_not_waited_for),
         cmocka_unit_test(answers_have_a_cap),
-        cmocka_unit_test(where_nobody_listens_is_said),
+        cmocka_unit_test(where_nothing_listens_is_said),
         cmocka_unit_test(it_can_be_cancelled),
         cmocka_unit_test(loopback_does_as_well),
     };

@@ -11,8 +11,9 @@
 #include "kube/object.h"
 #include "support/fakeapi.h"
 
-/* What the handler was told, as words: "replace", "+name@version", "-name", "synced", "bookmark@version", "!Kind". */
-struct told {
+/* What the handler was notified of, as words: "replace", "+name@version", "-name", "synced", "bookmark@version",
+ * "!Kind". */
+struct record {
     struct cr_loop *loop;
     struct cr_buf words;
     const char *expected;
@@ -20,16 +21,16 @@ struct told {
     int64_t retry_ms;
 };
 
-static void tell(struct told *told, const char *fmt, const char *a, const char *b)
+static void note(struct record *record, const char *fmt, const char *a, const char *b)
 {
-    if (told->words.len)
-        cr_buf_puts(&told->words, " ");
-    cr_buf_puts(&told->words, fmt);
-    cr_buf_puts(&told->words, a);
+    if (record->words.len)
+        cr_buf_puts(&record->words, " ");
+    cr_buf_puts(&record->words, fmt);
+    cr_buf_puts(&record->words, a);
     if (b)
-        cr_buf_puts(&told->words, b);
-    if (told->expected && strcmp(told->words.data, told->expected) == 0)
-        cr_loop_stop(told->loop);
+        cr_buf_puts(&record->words, b);
+    if (record->expected && strcmp(record->words.data, record->expected) == 0)
+        cr_loop_stop(record->loop);
 }
 
 /* Names that begin with "x" are not. */
@@ -44,42 +45,42 @@ static void on_object(void *arg, struct cr_json *object)
     cr_autofree char *text =
         cr_asprintf("%s@%s", cr_or_empty(cr_obj_name(object)), cr_or_empty(cr_obj_resource_version(object)));
     assert_string_equal(cr_json_string_at(object, "kind"), "Secret");
-    tell(arg, "+", text, NULL);
+    note(arg, "+", text, NULL);
     cr_json_free_secret(object);
 }
 
 static void on_delete(void *arg, const struct cr_json *object)
 {
-    tell(arg, "-", cr_or_empty(cr_obj_name(object)), NULL);
+    note(arg, "-", cr_or_empty(cr_obj_name(object)), NULL);
 }
 
 static void on_unreadable(void *arg, const char *ns, const char *name)
 {
     assert_string_equal(ns, "ns");
-    tell(arg, "?", name, NULL);
+    note(arg, "?", name, NULL);
 }
 
 static void on_replace(void *arg)
 {
-    tell(arg, "replace", "", NULL);
+    note(arg, "replace", "", NULL);
 }
 
 static void on_synced(void *arg)
 {
-    tell(arg, "synced", "", NULL);
+    note(arg, "synced", "", NULL);
 }
 
 static void on_bookmark(void *arg, const char *version)
 {
-    tell(arg, "bookmark@", version, NULL);
+    note(arg, "bookmark@", version, NULL);
 }
 
 static void on_trouble(void *arg, const struct cr_error *err, int64_t retry_ms)
 {
-    struct told *told = arg;
-    snprintf(told->trouble, sizeof told->trouble, "%s", err->text);
-    told->retry_ms = retry_ms;
-    tell(told, "!", cr_error_kind_name(err->kind), NULL);
+    struct record *record = arg;
+    snprintf(record->trouble, sizeof record->trouble, "%s", err->text);
+    record->retry_ms = retry_ms;
+    note(record, "!", cr_error_kind_name(err->kind), NULL);
 }
 
 static void give_up(void *arg)
@@ -87,15 +88,16 @@ static void give_up(void *arg)
     cr_loop_stop(arg);
 }
 
-/* Runs a watch of Secrets against the script until it told what is expected. plugin: of the credentials, or NULL. */
+/* Runs a watch of Secrets against the script until it notified of what is expected. plugin: of the credentials, or
+ * NULL. */
 static void run_with(const char *rule, const struct fake_answer *script, size_t len, const char *plugin,
-                     const char *expected, struct told *told)
+                     const char *expected, struct record *record)
 {
     struct fake_api api;
     assert_true(fake_api_start(&api, script, len));
     CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
     CR_CLEANUP(cr_client) struct cr_client *client = fake_client_with(loop, api.port, plugin);
-    *told = (struct told){.loop = loop, .expected = expected};
+    *record = (struct record){.loop = loop, .expected = expected};
     const struct cr_watch_options options = {.resource = &cr_res_secrets, .ns = "ns", .secret = true};
     const struct cr_watch_handler handler = {.wants = wants,
                                              .on_object = on_object,
@@ -105,7 +107,7 @@ static void run_with(const char *rule, const struct fake_answer *script, size_t 
                                              .on_synced = on_synced,
                                              .on_trouble = on_trouble,
                                              .on_bookmark = on_bookmark,
-                                             .arg = told};
+                                             .arg = record};
     struct cr_watch *watch = cr_watch_start(client, loop, &options, &handler);
     struct cr_timer *timer = cr_timer_new(loop, give_up, loop);
     cr_timer_arm(timer, 20 * 1000);
@@ -113,16 +115,17 @@ static void run_with(const char *rule, const struct fake_answer *script, size_t 
     cr_timer_free(timer);
     cr_watch_free(watch);
     fake_api_stop(&api);
-    cr_autofree char *words = cr_buf_steal(&told->words);
+    cr_autofree char *words = cr_buf_steal(&record->words);
     if (api.problem[0])
         fail_msg("%s: %s", rule, api.problem);
     if (strcmp(words, expected) != 0)
-        fail_msg("%s: told '%s', not '%s' (%s)", rule, words, expected, told->trouble);
+        fail_msg("%s: told '%s', not '%s' (%s)", rule, words, expected, record->trouble);
 }
 
-static void run(const char *rule, const struct fake_answer *script, size_t len, const char *expected, struct told *told)
+static void run(const char *rule, const struct fake_answer *script, size_t len, const char *expected,
+                struct record *record)
 {
-    run_with(rule, script, len, NULL, expected, told);
+    run_with(rule, script, len, NULL, expected, record);
 }
 
 #define OBJECT(name, version)                                                                                          \
@@ -158,10 +161,10 @@ static size_t length(const struct scene *scene)
 static void play(const struct scene *scenes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct told told;
-        run(scenes[i].rule, scenes[i].script, length(&scenes[i]), scenes[i].expected, &told);
-        if (scenes[i].trouble && !strstr(told.trouble, scenes[i].trouble))
-            fail_msg("%s: the trouble is '%s'", scenes[i].rule, told.trouble);
+        struct record record;
+        run(scenes[i].rule, scenes[i].script, length(&scenes[i]), scenes[i].expected, &record);
+        if (scenes[i].trouble && !strstr(record.trouble, scenes[i].trouble))
+            fail_msg("%s: the trouble is '%s'", scenes[i].rule, record.trouble);
     }
 }
 
@@ -438,9 +441,9 @@ static void retry_after_is_honoured_without_listing_again(void **state)
         {.expect = FROM("5"), .status = 429, .header = "Retry-After: 1\r\n", .body = STATUS(429, "TooManyRequests")},
         {.expect = FROM("5"), .refuse = STREAM_LIST, .body = ADDED("a", "6"), .hold = true},
     };
-    struct told told;
-    run("Retry-After", script, cr_array_len(script), "replace synced !Transient !Throttled +a@6", &told);
-    assert_true(told.retry_ms >= 1000 && told.retry_ms < 5000);
+    struct record record;
+    run("Retry-After", script, cr_array_len(script), "replace synced !Transient !Throttled +a@6", &record);
+    assert_true(record.retry_ms >= 1000 && record.retry_ms < 5000);
 }
 
 /* The loop ends where it stands; nothing may be left or touched afterwards. */
@@ -479,8 +482,9 @@ static void a_watch_waits_for_a_plugin_and_has_it_run_again_after_a_refusal(void
         {.has = "Authorization: Bearer t2\r\n", .status = 401, .body = STATUS(401, "Unauthorized")},
         {.has = "Authorization: Bearer t3\r\n", .body = ADDED("a", "1") MARK("2"), .hold = true},
     };
-    struct told told;
-    run_with("plugin", script, cr_array_len(script), plugin, "!Unauthorized !Unauthorized replace +a@1 synced", &told);
+    struct record record;
+    run_with("plugin", script, cr_array_len(script), plugin, "!Unauthorized !Unauthorized replace +a@1 synced",
+             &record);
     unlink(path);
 }
 
@@ -489,15 +493,15 @@ static void a_watch_that_waits_for_a_plugin_can_be_ended(void **state)
     (void)state;
     CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
     CR_CLEANUP(cr_client) struct cr_client *client = fake_client_with(loop, 1, "exec sleep 600");
-    struct told told = {.loop = loop};
+    struct record record = {.loop = loop};
     const struct cr_watch_options options = {.resource = &cr_res_secrets, .ns = "ns"};
-    const struct cr_watch_handler handler = {.on_trouble = on_trouble, .arg = &told};
+    const struct cr_watch_handler handler = {.on_trouble = on_trouble, .arg = &record};
     CR_CLEANUP(cr_watch) struct cr_watch *watch = cr_watch_start(client, loop, &options, &handler);
     struct cr_timer *timer = cr_timer_new(loop, give_up, loop);
     cr_timer_arm(timer, 200);
     cr_loop_run(loop);
     cr_timer_free(timer);
-    assert_int_equal(told.words.len, 0);
+    assert_int_equal(record.words.len, 0);
 }
 
 int main(void)

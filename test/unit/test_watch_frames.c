@@ -214,8 +214,8 @@ static void a_wanted_frame_is_capped_also_when_others_are_not(void **state)
     cr_strvec_dispose(&sink.frames);
 }
 
-/* Whoever may write an object may make a long one: what follows must come all the same. */
-static void of_a_frame_that_is_too_long_the_name_is_told_wherever_it_is_cut(void **state)
+/* Any user who may write an object may make a long one: what follows must come all the same. */
+static void the_name_of_a_frame_that_is_too_long_is_read_wherever_it_is_cut(void **state)
 {
     (void)state;
 #define LONG "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
@@ -249,7 +249,7 @@ int main(void)
         cmocka_unit_test(what_is_not_wanted_is_passed_over_wherever_it_is_cut),
         cmocka_unit_test(what_is_not_wanted_costs_no_memory),
         cmocka_unit_test(a_wanted_frame_is_capped_also_when_others_are_not),
-        cmocka_unit_test(of_a_frame_that_is_too_long_the_name_is_told_wherever_it_is_cut),
+        cmocka_unit_test(the_name_of_a_frame_that_is_too_long_is_read_wherever_it_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,13 +21,13 @@ static enum cr_watch_head_found read_exactly(const char *text, size_t len, struc
     return found;
 }
 
-static void a_head_tells_the_object(void **state)
+static void a_head_names_the_object(void **state)
 {
     (void)state;
     static const struct {
         const char *rule;
         const char *frame;
-        const char *told; /* "ns/name@version" */
+        const char *expected; /* "ns/name@version" */
     } cases[] = {
         {"as an API server writes a Secret",
          "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Secret\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"web-tls\","
@@ -69,8 +69,8 @@ static void a_head_tells_the_object(void **state)
                 fail_msg("%s: told after %zu bytes", cases[i].rule, cut);
         if (read_exactly(cases[i].frame, len, &head) != CR_WATCH_HEAD_OBJECT)
             fail_msg("%s: not told", cases[i].rule);
-        cr_autofree char *told = cr_asprintf("%s/%s@%s", head.ns, head.name, head.resource_version);
-        assert_string_equal(told, cases[i].told);
+        cr_autofree char *expected = cr_asprintf("%s/%s@%s", head.ns, head.name, head.resource_version);
+        assert_string_equal(expected, cases[i].expected);
     }
 }
 
@@ -116,7 +116,7 @@ static void what_is_not_as_expected_is_for_the_parser(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_head_tells_the_object),
+        cmocka_unit_test(a_head_names_the_object),
         cmocka_unit_test(what_is_not_as_expected_is_for_the_parser),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,21 +12,21 @@
 #include "base/buffer.h"
 #include "base/strings.h"
 
-/* A queue that writes down what it is told, in place of the real one: so delays of many seconds are seen without
- * waiting for them. The real one has tests of its own. */
+/* A queue that records its calls, in place of the real one: so delays of many seconds are seen without waiting for
+ * them. The real one has tests of its own. */
 struct cr_queue {
     pthread_mutex_t lock;
     const char *const *keys; /* to be handed out, up to the NULL */
-    struct cr_buf told;
+    struct cr_buf recorded;
 };
 
-static void tell(struct cr_queue *queue, const char *what, const char *key, int64_t ms)
+static void note(struct cr_queue *queue, const char *what, const char *key, int64_t ms)
 {
     pthread_mutex_lock(&queue->lock);
-    cr_buf_printf(&queue->told, "%s %s", what, key);
+    cr_buf_printf(&queue->recorded, "%s %s", what, key);
     if (ms >= 0)
-        cr_buf_printf(&queue->told, " %lld", (long long)ms);
-    cr_buf_puts(&queue->told, "; ");
+        cr_buf_printf(&queue->recorded, " %lld", (long long)ms);
+    cr_buf_puts(&queue->recorded, "; ");
     pthread_mutex_unlock(&queue->lock);
 }
 
@@ -42,27 +42,27 @@ char *cr_queue_take(struct cr_queue *queue)
 
 void cr_queue_done(struct cr_queue *queue, const char *key)
 {
-    tell(queue, "done", key, -1);
+    note(queue, "done", key, -1);
 }
 
 void cr_queue_forget(struct cr_queue *queue, const char *key)
 {
-    tell(queue, "forget", key, -1);
+    note(queue, "forget", key, -1);
 }
 
 void cr_queue_add_after(struct cr_queue *queue, const char *key, int64_t delay_ms)
 {
-    tell(queue, "after", key, delay_ms);
+    note(queue, "after", key, delay_ms);
 }
 
 void cr_queue_add_low(struct cr_queue *queue, const char *key, int64_t delay_ms)
 {
-    tell(queue, "low", key, delay_ms);
+    note(queue, "low", key, delay_ms);
 }
 
 void cr_queue_add_backoff(struct cr_queue *queue, const char *key, int64_t min_delay_ms)
 {
-    tell(queue, "backoff", key, min_delay_ms);
+    note(queue, "backoff", key, min_delay_ms);
 }
 
 /* --- a reconciler by script --- */
@@ -72,7 +72,7 @@ struct outcome {
     enum cr_error_kind kind; /* None: success */
     int retry_after_ms;
     int64_t requeue_after_ms;
-    const char *told; /* with the key "k" */
+    const char *recorded; /* with the key "k" */
     const char *result;
 };
 
@@ -116,7 +116,7 @@ static void give_up(void *loop)
     cr_loop_stop(loop);
 }
 
-/* Works off the keys with so many threads; told, owned, is what the queue heard. */
+/* Works off the keys with so many threads. Returns the calls that the queue recorded, owned. */
 static char *play(const struct outcome *outcome, const char *const *keys, int threads, struct scene *scene,
                   struct cr_metrics *metrics)
 {
@@ -143,7 +143,7 @@ static char *play(const struct outcome *outcome, const char *const *keys, int th
     cr_workers_free(workers);
     pthread_mutex_destroy(&scene->lock);
     pthread_mutex_destroy(&queue.lock);
-    return cr_buf_steal(&queue.told);
+    return cr_buf_steal(&queue.recorded);
 }
 
 static void the_kind_of_trouble_decides_the_least_delay(void **state)
@@ -176,9 +176,9 @@ static void the_kind_of_trouble_decides_the_least_delay(void **state)
     for (size_t i = 0; i < cr_array_len(outcomes); i++) {
         CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
         struct scene scene;
-        cr_autofree char *told = play(&outcomes[i], keys, 1, &scene, metrics);
-        if (!cr_streq(told, outcomes[i].told))
-            fail_msg("%s: %s", outcomes[i].rule, told);
+        cr_autofree char *recorded = play(&outcomes[i], keys, 1, &scene, metrics);
+        if (!cr_streq(recorded, outcomes[i].recorded))
+            fail_msg("%s: %s", outcomes[i].rule, recorded);
         CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
         cr_metrics_write(metrics, &text);
         cr_autofree char *counted = cr_asprintf("total{result=\"%s\"} 1\n", outcomes[i].result);
@@ -197,26 +197,26 @@ static void what_one_key_left_is_not_the_next_one_s(void **state)
     static const char *const keys[] = {"a", "b", "c", NULL};
     for (size_t i = 0; i < cr_array_len(outcomes); i++) {
         struct scene scene;
-        cr_autofree char *told = play(&outcomes[i], keys, 1, &scene, NULL);
+        cr_autofree char *recorded = play(&outcomes[i], keys, 1, &scene, NULL);
         assert_int_equal(scene.calls, 3);
         assert_false(scene.dirty);
     }
 }
 
-static void the_end_is_told_once_in_the_loop_when_all_have_ended(void **state)
+static void the_end_is_notified_once_in_the_loop_when_all_have_ended(void **state)
 {
     (void)state;
     static const char *const keys[] = {"a", "b", "c", "d", "e", "f", "g", "h", NULL};
     static const struct outcome outcome = {.kind = CR_ERR_CONFLICT};
     for (int threads = 1; threads <= 4; threads++) {
         struct scene scene;
-        cr_autofree char *told = play(&outcome, keys, threads, &scene, NULL);
+        cr_autofree char *recorded = play(&outcome, keys, threads, &scene, NULL);
         assert_int_equal(scene.calls, cr_array_len(keys) - 1);
         assert_int_equal(scene.ended, 1);
         assert_true(scene.ended_in_loop);
         for (size_t i = 0; keys[i]; i++) {
             cr_autofree char *done = cr_asprintf("done %s; ", keys[i]);
-            assert_non_null(strstr(told, done));
+            assert_non_null(strstr(recorded, done));
         }
     }
     cr_workers_free(NULL);
@@ -227,7 +227,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_kind_of_trouble_decides_the_least_delay),
         cmocka_unit_test(what_one_key_left_is_not_the_next_one_s),
-        cmocka_unit_test(the_end_is_told_once_in_the_loop_when_all_have_ended),
+        cmocka_unit_test(the_end_is_notified_once_in_the_loop_when_all_have_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

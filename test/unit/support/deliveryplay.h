@@ -1,4 +1,4 @@
-/* Plays of a delivery: what it must want, and what happens to it, turn by turn. */
+/* Plays of a delivery: what it must want, and what happens to it, step by step. */
 #ifndef TEST_SUPPORT_DELIVERYPLAY_H
 #define TEST_SUPPORT_DELIVERYPLAY_H
 
@@ -13,9 +13,9 @@
 #include "base/strings.h"
 #include "reloader/delivery.h"
 
-/* A play: each turn says what the delivery must want to do next, and what comes of it. Clocks stand still but for
+/* A play: each beat says what the delivery must want to do next, and what comes of it. Clocks stand still but for
  * passes. */
-struct turn {
+struct beat {
     const char *act;   /* "read", "output", "look", "trigger 1", "wait", "rest"; NULL: it is not asked */
     const char *then;  /* "A", "B": that material was read; "bad": refused; "ok", "changed", "fails"; "new", "old",
                         * "none", "away" of a look; "event": the files may have changed; "pass 5s" */
@@ -25,7 +25,7 @@ struct turn {
 struct play {
     const char *name;
     struct cr_delivery_rules rules;
-    struct turn turns[24];
+    struct beat beats[24];
 };
 
 struct stage {
@@ -96,18 +96,18 @@ static inline void play_happen(struct stage *s, const char *act, const char *the
         cr_delivery_trigger(&s->d, failure, play_now(s));
 }
 
-static inline void play_turn(struct stage *s, const struct turn *turn, const char *where)
+static inline void play_beat(struct stage *s, const struct beat *beat, const char *where)
 {
-    if (turn->act)
-        play_expect(s, turn->act, where);
-    if (cr_streq(turn->act, "read") && strlen(turn->then) == 1) {
-        struct cr_delivery_digests found = play_material(turn->then[0]);
+    if (beat->act)
+        play_expect(s, beat->act, where);
+    if (cr_streq(beat->act, "read") && strlen(beat->then) == 1) {
+        struct cr_delivery_digests found = play_material(beat->then[0]);
         cr_delivery_read(&s->d, &found, play_now(s));
-    } else if (turn->then) {
-        play_happen(s, turn->act, turn->then);
+    } else if (beat->then) {
+        play_happen(s, beat->act, beat->then);
     }
-    if (turn->state && !cr_streq(turn->state, cr_delivery_state_name(s->d.state)))
-        fail_msg("%s: want state %s, is %s", where, turn->state, cr_delivery_state_name(s->d.state));
+    if (beat->state && !cr_streq(beat->state, cr_delivery_state_name(s->d.state)))
+        fail_msg("%s: want state %s, is %s", where, beat->state, cr_delivery_state_name(s->d.state));
 }
 
 static inline void play_run(const struct play *play, struct stage *s)
@@ -115,9 +115,9 @@ static inline void play_run(const struct play *play, struct stage *s)
     char where[128];
     *s = (struct stage){.now_ms = 1000};
     cr_delivery_init(&s->d, &play->rules, 7);
-    for (size_t i = 0; i < cr_array_len(play->turns) && (play->turns[i].act || play->turns[i].then); i++) {
+    for (size_t i = 0; i < cr_array_len(play->beats) && (play->beats[i].act || play->beats[i].then); i++) {
         snprintf(where, sizeof where, "%s, turn %zu", play->name, i);
-        play_turn(s, &play->turns[i], where);
+        play_beat(s, &play->beats[i], where);
     }
 }
 
@@ -131,7 +131,7 @@ static inline void play_all(const struct play *plays, size_t len)
 
 static const struct cr_delivery_rules blind = {.triggers = 2};
 static const struct cr_delivery_rules seeing = {
-    .triggers = 1, .proof = true, .proof_tells = true, .proof_timeout_ms = 10000};
+    .triggers = 1, .proof = true, .proof_is_conclusive = true, .proof_timeout_ms = 10000};
 
 #define DELIVERED_A                                                                                                    \
     {"read", "A", NULL},                                                                                               \

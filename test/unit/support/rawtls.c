@@ -179,23 +179,23 @@ static void say_key_exchange(const struct raw_flight *flight, struct bytes *out)
     enum { RSA_SHA256 = 0x0401, ECDSA_SHA256 = 0x0403 };
     EVP_PKEY *key = flight->other_key ? flight->other_key->key : flight->cert->key;
     struct bytes body = {0};
-    struct bytes told = {0};
+    struct bytes signed_bytes = {0};
     unsigned char signature[2048];
     size_t len = sizeof signature;
     put_share(flight, &body);
-    put(&told, flight->hello.random, sizeof flight->hello.random);
-    put(&told, server_random, sizeof server_random);
-    put(&told, body.data, body.len);
+    put(&signed_bytes, flight->hello.random, sizeof flight->hello.random);
+    put(&signed_bytes, server_random, sizeof server_random);
+    put(&signed_bytes, body.data, body.len);
     EVP_MD_CTX *context = EVP_MD_CTX_new();
     if (EVP_DigestSignInit(context, NULL, EVP_sha256(), NULL, key) != 1 ||
-        EVP_DigestSign(context, signature, &len, told.data, told.len) != 1)
+        EVP_DigestSign(context, signature, &len, signed_bytes.data, signed_bytes.len) != 1)
         abort();
     EVP_MD_CTX_free(context);
     put_number(&body, EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA ? RSA_SHA256 : ECDSA_SHA256, 2);
     put_number(&body, len, 2);
     put(&body, signature, len);
     put_message(out, KEY_EXCHANGE, &body);
-    free(told.data);
+    free(signed_bytes.data);
     free(body.data);
 }
 

@@ -1,5 +1,5 @@
 /* A TLS 1.2 server that says what no library would: its first flight is made by hand, and what follows is up to the
- * test. For tests of clients that must not believe, or not pay for, all that they are told. */
+ * test. For tests of clients that must not believe, or not pay for, all that they receive. */
 #ifndef TEST_SUPPORT_RAWTLS_H
 #define TEST_SUPPORT_RAWTLS_H
 
@@ -23,7 +23,7 @@ struct raw_hello {
 };
 
 struct raw_flight {
-    const struct test_cert *cert; /* the leaf, whose key signs unless other_key does */
+    const struct test_cert *cert; /* the leaf; its key signs unless other_key does */
     const struct test_cert *other_key;
     size_t copies;  /* of the certificate after it in the chain */
     size_t padding; /* bytes of zeros at the end of the chain, as one certificate more; 0: none */

@@ -81,53 +81,53 @@ static void join(SSL *server, SSL *client)
 }
 
 /* False: it ended badly, and why is in problem. */
-static bool step(SSL *ssl, int result, const char *who, struct tls_talk *talk)
+static bool step(SSL *ssl, int result, const char *who, struct tls_outcome *outcome)
 {
     int error = SSL_get_error(ssl, result);
     if (result > 0 || error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
         return true;
     const char *reason = ERR_reason_error_string(ERR_peek_error());
-    (void)snprintf(talk->problem, sizeof talk->problem, "%s: %s", who, reason ? reason : "ended");
+    (void)snprintf(outcome->problem, sizeof outcome->problem, "%s: %s", who, reason ? reason : "ended");
     return false;
 }
 
-static bool exchange(SSL *server, SSL *client, struct tls_talk *talk)
+static bool exchange(SSL *server, SSL *client, struct tls_outcome *outcome)
 {
     bool said = false;
     char word = 0;
     for (int i = 0; i < STEPS && !word; i++) {
         ERR_clear_error();
-        if (!SSL_is_init_finished(client) && !step(client, SSL_do_handshake(client), "client", talk))
+        if (!SSL_is_init_finished(client) && !step(client, SSL_do_handshake(client), "client", outcome))
             return false;
         ERR_clear_error();
-        if (!SSL_is_init_finished(server) && !step(server, SSL_do_handshake(server), "server", talk))
+        if (!SSL_is_init_finished(server) && !step(server, SSL_do_handshake(server), "server", outcome))
             return false;
         if (SSL_is_init_finished(server) && !said)
             said = SSL_write(server, "!", 1) == 1;
         ERR_clear_error();
-        if (SSL_is_init_finished(client) && !step(client, SSL_read(client, &word, 1), "client", talk))
+        if (SSL_is_init_finished(client) && !step(client, SSL_read(client, &word, 1), "client", outcome))
             return false;
     }
     return word == '!';
 }
 
-struct tls_talk tls_call(struct ssl_st *server, struct tls_caller *caller)
+struct tls_outcome tls_call(struct ssl_st *server, struct tls_caller *caller)
 {
-    struct tls_talk talk = {0};
+    struct tls_outcome outcome = {0};
     assert_non_null(server);
     SSL *client = client_of(caller);
     join(server, client);
-    talk.ok = exchange(server, client, &talk);
-    talk.resumed = SSL_session_reused(client);
-    talk.version = SSL_version(client);
+    outcome.ok = exchange(server, client, &outcome);
+    outcome.resumed = SSL_session_reused(client);
+    outcome.version = SSL_version(client);
     if (SSL_get0_peer_certificate(client))
-        digest_of(SSL_get0_peer_certificate(client), talk.leaf);
-    talk.chain_len = sk_X509_num(SSL_get_peer_cert_chain(client));
-    talk.ca_names = sk_X509_NAME_num(SSL_get0_peer_CA_list(client));
+        digest_of(SSL_get0_peer_certificate(client), outcome.leaf);
+    outcome.chain_len = sk_X509_num(SSL_get_peer_cert_chain(client));
+    outcome.ca_names = sk_X509_NAME_num(SSL_get0_peer_CA_list(client));
     SSL_shutdown(client); /* a session that ended without is not resumed */
     SSL_free(client);
     SSL_shutdown(server);
     SSL_free(server);
     ERR_clear_error();
-    return talk;
+    return outcome;
 }

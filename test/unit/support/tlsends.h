@@ -20,7 +20,7 @@ struct tls_caller {
 void tls_caller_dispose(struct tls_caller *caller);
 CR_DEFINE_DISPOSE(tls_caller, struct tls_caller, tls_caller_dispose)
 
-struct tls_talk {
+struct tls_outcome {
     bool ok; /* both ends are through, and a word of the server has arrived */
     bool resumed;
     int version;
@@ -30,9 +30,9 @@ struct tls_talk {
     char problem[256];
 };
 /* server: owned, in accept state. */
-struct tls_talk tls_call(struct ssl_st *server, struct tls_caller *caller);
+struct tls_outcome tls_call(struct ssl_st *server, struct tls_caller *caller);
 
-/* As in tls_talk. */
+/* As in tls_outcome. */
 void test_cert_digest(const struct test_cert *cert, char out[64 + 1]);
 
 #endif

@@ -95,12 +95,12 @@ struct cr_tlsreload *tls_scene_serve(struct tls_scene *scene)
     return tls;
 }
 
-struct tls_talk tls_scene_call(struct cr_tlsreload *tls, struct tls_caller *caller)
+struct tls_outcome tls_scene_call(struct cr_tlsreload *tls, struct tls_caller *caller)
 {
-    struct tls_caller nobody = {0};
-    struct tls_talk talk = tls_call(cr_tlsreload_accept(tls), caller ? caller : &nobody);
-    tls_caller_dispose(&nobody);
-    return talk;
+    struct tls_caller anonymous = {0};
+    struct tls_outcome outcome = tls_call(cr_tlsreload_accept(tls), caller ? caller : &anonymous);
+    tls_caller_dispose(&anonymous);
+    return outcome;
 }
 
 void tls_scene_assert_serves(struct cr_tlsreload *tls, const struct test_cert *leaf)
@@ -108,10 +108,10 @@ void tls_scene_assert_serves(struct cr_tlsreload *tls, const struct test_cert *l
     char expected[65];
     struct cr_tlsreload_state state;
     test_cert_digest(leaf, expected);
-    struct tls_talk talk = tls_scene_call(tls, NULL);
-    if (!talk.ok)
-        fail_msg("no handshake: %s", talk.problem);
-    assert_string_equal(talk.leaf, expected);
+    struct tls_outcome outcome = tls_scene_call(tls, NULL);
+    if (!outcome.ok)
+        fail_msg("no handshake: %s", outcome.problem);
+    assert_string_equal(outcome.leaf, expected);
     cr_tlsreload_state(tls, &state);
     assert_string_equal(state.leaf, expected);
 }

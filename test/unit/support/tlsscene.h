@@ -1,4 +1,4 @@
-/* A server on tlsreload, its material in a Secret's volume, clients of two CAs, and what was told. */
+/* A server on tlsreload, its material in a Secret's volume, clients of two CAs, and what was notified. */
 #ifndef TEST_SUPPORT_TLSSCENE_H
 #define TEST_SUPPORT_TLSSCENE_H
 
@@ -37,8 +37,8 @@ void tls_scene_put(struct tls_scene *scene, const struct test_cert *leaf);
 
 /* Started. Owned. */
 struct cr_tlsreload *tls_scene_serve(struct tls_scene *scene);
-/* A whole handshake; caller NULL: anybody. */
-struct tls_talk tls_scene_call(struct cr_tlsreload *tls, struct tls_caller *caller);
+/* A whole handshake; caller NULL: any client. */
+struct tls_outcome tls_scene_call(struct cr_tlsreload *tls, struct tls_caller *caller);
 void tls_scene_assert_serves(struct cr_tlsreload *tls, const struct test_cert *leaf);
 /* Until so many were counted. */
 void tls_scene_wait(const atomic_int *counter, int least);

@@ -6,7 +6,7 @@
 #include "controllers/canaries.h"
 #include "controllers/memory.h"
 #include "controllers/policy_metrics.h"
-#include "controllers/probe_turns.h"
+#include "controllers/probe_slots.h"
 #include "controllers/world.h"
 #include "kube/client.h"
 #include "kube/event.h"
@@ -20,7 +20,7 @@ struct cr_actor {
     struct cr_own_writes *own_writes; /* of policies, by "ns/name"; may be NULL, as all below */
     struct cr_reservations *reservations;
     struct cr_canaries *canaries;
-    struct cr_probe_turns *turns; /* NULL: as many rounds as callers */
+    struct cr_probe_slots *slots; /* NULL: as many rounds as callers */
     struct cr_policy_metrics *metrics;
     struct cr_metric *nudges;         /* namespace */
     struct cr_metric *probes;         /* namespace, outcome */

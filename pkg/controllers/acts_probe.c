@@ -274,13 +274,13 @@ bool cr_act_probe(const struct cr_actor *actor, const struct cr_gathered *gather
     const char *ns = gathered->world.policy->ns;
     if (!plan->probes_len)
         return false;
-    if (actor->turns && !cr_probe_turns_take(actor->turns, ns, cr_clock_monotonic_ms())) {
-        if (!plan->requeue_after_ms || plan->requeue_after_ms > CR_PROBE_TURN_AGAIN_MS)
-            plan->requeue_after_ms = CR_PROBE_TURN_AGAIN_MS;
+    if (actor->slots && !cr_probe_slots_take(actor->slots, ns, cr_clock_monotonic_ms())) {
+        if (!plan->requeue_after_ms || plan->requeue_after_ms > CR_PROBE_SLOT_AGAIN_MS)
+            plan->requeue_after_ms = CR_PROBE_SLOT_AGAIN_MS;
         return false;
     }
     run_round(actor, gathered, plan);
-    if (actor->turns)
-        cr_probe_turns_give_back(actor->turns, ns);
+    if (actor->slots)
+        cr_probe_slots_give_back(actor->slots, ns);
     return true;
 }

@@ -9,7 +9,7 @@
  * as many pages. Blocks for at most three seconds; with canaries and pages for at most eleven, most of which only
  * endpoints that do not answer take; and for two more where clients' Secrets are read. Endpoints that are not reached
  * by then are asked in the next round. False: nothing was asked, either because there was nothing to ask, or because
- * other rounds run (probe_turns.h); the plan's requeue then says when to try again. */
+ * other rounds run (probe_slots.h); the plan's requeue then says when to try again. */
 bool cr_act_probe(const struct cr_actor *actor, const struct cr_gathered *gathered, struct cr_plan *plan);
 
 #endif

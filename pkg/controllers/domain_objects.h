@@ -71,8 +71,8 @@ CR_DEFINE_DISPOSE(cr_domain_written, struct cr_domain_written, cr_domain_written
  * says so in words of which object and right. written need not be initialised; nothing of an error. */
 bool cr_domain_objects_write(struct cr_domain_objects *objects, const struct cr_domain_write *write, int64_t now_ms,
                              struct cr_domain_written *written, struct cr_error *err) CR_MUST_USE;
-/* The CA Secret made anew, the next CA into staging (create: who comes second reads what the first made), promoted from
- * staging, staging deleted. token: NULL or the rotate token that it is for. */
+/* The CA Secret made again, the next CA into staging (create: who comes second reads what the first made), promoted
+ * from staging, staging deleted. token: NULL or the rotate token that it is for. */
 bool cr_domain_objects_first_ca(struct cr_domain_objects *objects, int64_t now_ms, struct cr_error *err) CR_MUST_USE;
 bool cr_domain_objects_stage_next_ca(struct cr_domain_objects *objects, const char *token, int64_t now_ms,
                                      struct cr_error *err) CR_MUST_USE;

@@ -41,7 +41,7 @@ struct cr_policy_controller {
     struct cr_memory *memory;
     struct cr_reservations *reservations;
     struct cr_recorder *recorder;
-    struct cr_probe_turns *turns;
+    struct cr_probe_slots *slots;
     struct cr_actor actor;
     struct cr_own_writes *own_writes;
     struct cr_policy_metrics *metrics;
@@ -597,7 +597,7 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
     controller->reservations = cr_reservations_new(&(struct cr_reservations_options){
         .limits = options->limits, .metrics = options->metrics, .on_place = on_place, .arg = controller});
     controller->own_writes = cr_own_writes_new();
-    controller->turns = cr_probe_turns_new();
+    controller->slots = cr_probe_slots_new();
     controller->recorder = cr_recorder_new(options->client, "certroll");
     cr_recorder_defer(controller->recorder, on_event_waiting, controller);
     struct cr_cache_options cache_options = {
@@ -616,7 +616,7 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
                                           .memory = controller->memory,
                                           .reservations = controller->reservations,
                                           .canaries = options->canaries,
-                                          .turns = controller->turns,
+                                          .slots = controller->slots,
                                           .own_writes = controller->own_writes};
     register_metrics(controller, options->metrics);
     cr_manager_set_reconciler(options->manager, reconcile, controller);
@@ -630,7 +630,7 @@ void cr_policy_controller_free(struct cr_policy_controller *controller)
     cr_secret_source_free(controller->secrets);
     cr_cache_free(controller->cache);
     cr_recorder_free(controller->recorder);
-    cr_probe_turns_free(controller->turns);
+    cr_probe_slots_free(controller->slots);
     cr_own_writes_free(controller->own_writes);
     cr_policy_metrics_free(controller->metrics);
     cr_reservations_free(controller->reservations);

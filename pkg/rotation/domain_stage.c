@@ -256,7 +256,7 @@ static bool is_held(struct domain_ctx *ctx)
     return false;
 }
 
-static void tell_held(struct domain_ctx *ctx, enum cr_stage stage, bool held)
+static void say_held(struct domain_ctx *ctx, enum cr_stage stage, bool held)
 {
     bool was = ctx->world->status->stage == CR_STAGE_HELD;
     if (held && !was)
@@ -286,7 +286,7 @@ static void enter(struct domain_ctx *ctx, enum cr_stage stage)
 static void set_stage(struct domain_ctx *ctx, enum cr_stage stage, bool held)
 {
     struct cr_domain_status *status = &ctx->plan->status;
-    tell_held(ctx, stage, held);
+    say_held(ctx, stage, held);
     status->stage = held ? CR_STAGE_HELD : stage;
     status->held_stage = held ? stage : CR_STAGE_IDLE;
 }

@@ -148,11 +148,12 @@ static void test_an_empty_status_has_every_member(void **state)
     (void)state;
     struct cr_domain_status empty = {0};
     cr_autofree char *text = encode_text(&empty);
-    assert_string_equal(text, "{\"heldStage\":null,\"stageSince\":null,\"lastHandledToken\":null,\"expires\":null,\"problem\":null,"
-                              "\"observedGeneration\":0,\"stage\":\"Idle\",\"rotation\":null,\"converged\":\"0/0\","
-                              "\"cas\":[],\"objects\":[],\"rejected\":[],\"distrusted\":[],"
-                              "\"forecast\":{\"workloads\":0,\"restarts\":0,\"expected\":null,\"atMost\":null},"
-                              "\"conditions\":[],\"history\":[]}");
+    assert_string_equal(
+        text, "{\"heldStage\":null,\"stageSince\":null,\"lastHandledToken\":null,\"expires\":null,\"problem\":null,"
+              "\"observedGeneration\":0,\"stage\":\"Idle\",\"rotation\":null,\"converged\":\"0/0\","
+              "\"cas\":[],\"objects\":[],\"rejected\":[],\"distrusted\":[],"
+              "\"forecast\":{\"workloads\":0,\"restarts\":0,\"expected\":null,\"atMost\":null},"
+              "\"conditions\":[],\"history\":[]}");
     struct cr_domain_status begun = {.rotation = "aa"};
     CR_CLEANUP(cr_json) struct cr_json *json = cr_domain_status_encode(&begun);
     cr_autofree char *rotation = cr_json_print(cr_json_get(json, "rotation"));

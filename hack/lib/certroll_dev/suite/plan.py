@@ -118,6 +118,7 @@ def _lint() -> Iterator[Step]:
     format_all = "git ls-files -z 'pkg/*.[ch]' 'cmd/*.[ch]' 'test/*.[ch]' | xargs -0 clang-format --dry-run -Werror"
     yield Step("lint-format", ["bash", "-o", "pipefail", "-ec", format_all], needs=["deps"], is_test=True)
     yield Step("lint-sentences", ["hack/check-sentences"], is_test=True)
+    yield Step("lint-words", ["hack/check-words"], is_test=True)
     yield Step("lint-docs", [_PYTHON, "hack/docs", "--check"], needs=["venv"], is_test=True)
     yield Step("lint-tidy", [*_POLITE, "hack/check-tidy"], needs=["build-dev"], is_test=True)
 

@@ -90,7 +90,8 @@ static void add_unmet(const struct plan_ctx *ctx, struct cr_buf *text, const cha
     const struct cr_policy *policy = ctx->world->policy;
     if (!policy->secrets_len)
         add_problem(text, reason, cr_hold_name(CR_HOLD_NO_SECRET), cr_strdup("No Secret belongs to this policy."));
-    if (!policy->consumers_len && !policy->discover.enabled && !policy->trust.targets_len)
+    bool may_have_consumers = policy->consumers_len || policy->discover.enabled || policy->unsupported.len;
+    if (!may_have_consumers && !policy->trust.targets_len)
         add_problem(text, reason, "NoConsumers",
                     cr_strdup("The policy lists no consumers, and spec.discover.enabled is false: nothing is restarted "
                               "or verified."));

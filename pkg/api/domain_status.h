@@ -89,7 +89,7 @@ struct cr_domain_forecast {
 
 struct cr_domain_rotation {
     char id[24];
-    char *what; /* "CA", "Leaves", "Bundles" (CAs that were published before are published where they are missing) */
+    char *what; /* "First", "CA", "Leaves", "Bundles" (neither CAs nor leaves change) */
     int64_t started_ms, finished_ms;
     int64_t trusting_ms, switching_ms, retiring_ms; /* how long each stage took */
     bool restarted; /* a consumer was restarted for it, so its times are not those of reloading */

@@ -107,12 +107,18 @@ static struct cr_json *encode_object(const struct cr_domain_object_status *objec
     return out;
 }
 
+/* A bundle that another program overwrites is put right each time: that alone keeps nobody from having it. */
+static bool is_only_contested(const struct cr_domain_object_status *object)
+{
+    return object->problem == CR_TRUST_OTHER_WRITER && object->overwritten >= 2 && !*object->leaf;
+}
+
 /* It has what is published there, wherever it is read. */
 static bool has_converged(const struct cr_domain_object_status *object)
 {
     bool leaf = *object->leaf != '\0';
     bool trust = *object->trust != '\0';
-    return !object->problem && (leaf || trust) && (!leaf || object->leaf_evidence) &&
+    return (!object->problem || is_only_contested(object)) && (leaf || trust) && (!leaf || object->leaf_evidence) &&
            (!trust || object->trust_evidence);
 }
 

@@ -85,7 +85,7 @@ static bool write_one(const struct cr_domain_actor *actor, struct cr_domain_gath
         if (written.version) {
             note_version(gathered, object, written.version, now_ms);
             cr_memory_take_note(actor->memory, wrote,
-                                &(struct cr_note_input){.at_ms = cr_clock_monotonic_ms(), .text = written.version});
+                                &(struct cr_note_input){.at_ms = cr_clock_wall_ms(), .text = written.version});
             log_act(domain, "published", object, words_of(write), NULL);
         }
         return true;

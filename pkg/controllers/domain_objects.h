@@ -48,10 +48,10 @@ CR_DEFINE_CLEANUP(cr_domain_objects, struct cr_domain_objects, cr_domain_objects
  * shows what was written meanwhile. The objects' evidence is left for the caller to set. */
 void cr_domain_objects_view(struct cr_domain_objects *objects, struct cr_domain_world *world);
 /* Who else has written what the object publishes now, when its version is not written_version, the last one of ours on
- * record. own_version: that of this process's last write, NULL: not known; a program that writes another one under our
- * name is found by it. One more GET. Owned; NULL: nobody, or it cannot be known. */
+ * record. own_version: that of this process's last write, at own_ms (wall clock), NULL: not known; a program that
+ * writes a later one under our name is found by it. One more GET. Owned; NULL: nobody, or it cannot be known. */
 char *cr_domain_objects_other_writer(const struct cr_domain_objects *objects, size_t object,
-                                     const char *written_version, const char *own_version);
+                                     const char *written_version, const char *own_version, int64_t own_ms);
 /* Digests of what the object publishes, for cr_domain_evidence_input; NULL: nothing that can be read. Borrowed from the
  * view. */
 const struct cr_material *cr_domain_objects_material(const struct cr_domain_objects *objects, size_t object);

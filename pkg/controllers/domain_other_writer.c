@@ -6,23 +6,33 @@
 #include "kube/managed_fields.h"
 #include "kube/object.h"
 
-/* The names in managedFields of the fields that the domain writes. */
-static const char *last_writer(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
-                               const struct cr_json *object)
+/* Times in managedFields are whole seconds. A clock of the API server that is ahead makes a write of ours look later,
+ * which matters only where its version is not known to be ours any more. */
+static char *name_of(const struct cr_json *object, const char *const *fields, bool is_own_version, int64_t own_ms)
+{
+    const char *name = cr_managed_fields_other(object, fields);
+    if (name || is_own_version || cr_managed_fields_own_ms(object, fields) <= own_ms)
+        return cr_strdup_or_null(name);
+    return cr_strdup("a program under the name of certroll");
+}
+
+/* The fields that the domain writes, by their names in managedFields. */
+static char *last_writer(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
+                         const struct cr_json *object, bool is_own_version, int64_t own_ms)
 {
     static const char *const of_leaf[] = {"f:tls.crt", "f:tls.key", "f:ca.crt", NULL};
     static const char *const of_ca_bundle[] = {"f:caBundle", NULL};
     if (item->is_leaf)
-        return cr_managed_fields_other(object, of_leaf);
+        return name_of(object, of_leaf, is_own_version, own_ms);
     if (cr_domain_item_is_ca_bundle(objects, item))
-        return cr_managed_fields_other(object, of_ca_bundle);
+        return name_of(object, of_ca_bundle, is_own_version, own_ms);
     cr_autofree char *field = cr_asprintf("f:%s", cr_domain_item_target(objects, item)->key);
     const char *const of_target[] = {field, NULL};
-    return cr_managed_fields_other(object, of_target);
+    return name_of(object, of_target, is_own_version, own_ms);
 }
 
 char *cr_domain_objects_other_writer(const struct cr_domain_objects *objects, size_t object,
-                                     const char *written_version, const char *own_version)
+                                     const char *written_version, const char *own_version, int64_t own_ms)
 {
     const struct cr_domain_item *item = &objects->items[object];
     const char *version = cr_obj_resource_version(item->object);
@@ -35,9 +45,6 @@ char *cr_domain_objects_other_writer(const struct cr_domain_objects *objects, si
     /* What was written since is looked at in a later pass. */
     if (!now || !cr_streq(cr_obj_resource_version(now), version))
         return NULL;
-    const char *name = last_writer(objects, item, now);
-    if (name)
-        return cr_strdup(name);
-    bool is_ours = !own_version || cr_streq(own_version, version);
-    return is_ours ? NULL : cr_strdup("a program under the name of certroll");
+    bool is_own_version = !own_version || cr_streq(own_version, version);
+    return last_writer(objects, item, now, is_own_version, own_ms);
 }

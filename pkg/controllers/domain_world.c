@@ -257,7 +257,7 @@ static void look_for_other_writer(const struct cr_domain_source *source, struct 
         cr_autofree char *key = cr_domain_wrote_key(gathered->world.domain, object);
         CR_CLEANUP(cr_note) struct cr_note wrote = cr_memory_note(source->memory, key);
         cr_autofree char *writer =
-            cr_domain_objects_other_writer(gathered->objects, i, known->written_version, wrote.text);
+            cr_domain_objects_other_writer(gathered->objects, i, known->written_version, wrote.text, wrote.at_ms);
         if (writer) {
             cr_strvec_add(&gathered->words, writer);
             object->changed_by = gathered->words.items[gathered->words.len - 1];

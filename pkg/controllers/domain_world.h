@@ -51,7 +51,8 @@ enum { CR_DOMAIN_REFUSED_MS = 60 * 1000 };
 /* Memory key of that, owned; its note is the name of a cr_trust_reason, a space, and why. */
 char *cr_domain_refused_key(const struct cr_domain *domain, const struct cr_domain_object *object);
 
-/* Memory key, owned; the text of its note is the resourceVersion that this process's last write of the object returned.
+/* Memory key, owned; its note is of this process's last write of the object: the time (wall clock), and as text the
+ * resourceVersion that was returned.
  * There is none when that is not known. */
 char *cr_domain_wrote_key(const struct cr_domain *domain, const struct cr_domain_object *object);
 

@@ -21,7 +21,7 @@ enum {
     REPEAT_S = 10 * 60,
     MAX_REMEMBERED = 2048, /* beyond it the oldest is forgotten: it may come twice */
     FEW_REMEMBERED = 64,
-    MAX_OF_OBJECT = 200, /* of those remembered */
+    MAX_OF_REASON = 100, /* about one object, of those remembered */
     MAX_NAME = 200,      /* of the object's part of the Event's name: at most 253 in all */
     MAX_NOTE = 1024,     /* the API's own limit */
     MAX_REASON = 128,
@@ -60,8 +60,8 @@ struct queued_event {
 /* In one array, since there may be thousands for minutes: 24 bytes each, and not 150 in a map. */
 struct sent {
     struct repeat_key key;
-    uint32_t object; /* the beginning of a digest of what it is about */
-    uint32_t at_s;   /* monotonic */
+    uint32_t topic; /* the beginning of a digest of the object and the reason */
+    uint32_t at_s;  /* monotonic */
 };
 
 struct cr_recorder {
@@ -185,11 +185,11 @@ void cr_recorder_free(struct cr_recorder *recorder)
 
 /* --- repeats --- */
 
-static uint32_t object_of(const struct unsent *unsent)
+static uint32_t topic_of(const struct unsent *unsent)
 {
     const struct cr_event event = event_of(unsent);
-    cr_autofree char *text =
-        cr_asprintf("%s/%s/%s/%s", cr_or_empty(event.kind), cr_or_empty(event.ns), event.name, cr_or_empty(event.uid));
+    cr_autofree char *text = cr_asprintf("%s/%s/%s/%s/%s", cr_or_empty(event.kind), cr_or_empty(event.ns), event.name,
+                                         cr_or_empty(event.uid), cr_or_empty(event.reason));
     char digest[CR_SHA256_HEX];
     cr_sha256_hex(text, strlen(text), digest);
     digest[8] = '\0';
@@ -236,15 +236,15 @@ static size_t find_sent(const struct cr_recorder *recorder, const struct repeat_
     return i;
 }
 
-static size_t count_of(const struct cr_recorder *recorder, uint32_t object)
+static size_t count_of(const struct cr_recorder *recorder, uint32_t topic)
 {
     size_t count = 0;
     for (size_t i = 0; i < recorder->sent_len; i++)
-        count += recorder->sent[i].object == object;
+        count += recorder->sent[i].topic == topic;
     return count;
 }
 
-static void remember(struct cr_recorder *recorder, const struct repeat_key *key, uint32_t object, uint32_t now_s)
+static void remember(struct cr_recorder *recorder, const struct repeat_key *key, uint32_t topic, uint32_t now_s)
 {
     if (recorder->sent_len == MAX_REMEMBERED)
         forget_first(recorder, 1);
@@ -252,7 +252,7 @@ static void remember(struct cr_recorder *recorder, const struct repeat_key *key,
         recorder->sent_cap = recorder->sent_cap ? recorder->sent_cap * 2 : FEW_REMEMBERED;
         recorder->sent = cr_reallocarray(recorder->sent, recorder->sent_cap, sizeof *recorder->sent);
     }
-    recorder->sent[recorder->sent_len++] = (struct sent){*key, object, now_s};
+    recorder->sent[recorder->sent_len++] = (struct sent){*key, topic, now_s};
 }
 
 /* --- without it --- */
@@ -260,16 +260,16 @@ static void remember(struct cr_recorder *recorder, const struct repeat_key *key,
 enum claim { SEND, REPEATED, TOO_MANY };
 
 /* SEND for whoever is to send it; of two threads only one. */
-static enum claim claim(struct cr_recorder *recorder, const struct repeat_key *key, uint32_t object)
+static enum claim claim(struct cr_recorder *recorder, const struct repeat_key *key, uint32_t topic)
 {
     uint32_t now_s = (uint32_t)(cr_clock_monotonic_ms() / 1000);
     pthread_mutex_lock(&recorder->lock);
     forget_old(recorder, now_s);
     enum claim claim = find_sent(recorder, key) < recorder->sent_len ? REPEATED
-                       : count_of(recorder, object) >= MAX_OF_OBJECT ? TOO_MANY
+                       : count_of(recorder, topic) >= MAX_OF_REASON  ? TOO_MANY
                                                                      : SEND;
     if (claim == SEND)
-        remember(recorder, key, object, now_s);
+        remember(recorder, key, topic, now_s);
     pthread_mutex_unlock(&recorder->lock);
     return claim;
 }
@@ -428,10 +428,10 @@ void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event
         return;
     CR_CLEANUP(unsent) struct unsent unsent = unsent_of(event);
     const struct repeat_key key = repeat_key(&unsent);
-    enum claim claimed = claim(recorder, &key, object_of(&unsent));
+    enum claim claimed = claim(recorder, &key, topic_of(&unsent));
     if (claimed == TOO_MANY)
-        cr_log(CR_LOG_DEBUG, "too many Events about one object; this one is dropped", {"namespace", event->ns},
-               {"object", event->name}, {"reason", event->reason});
+        cr_log(CR_LOG_DEBUG, "too many Events of one reason about one object; this one is dropped",
+               {"namespace", event->ns}, {"object", event->name}, {"reason", event->reason});
     if (claimed != SEND)
         return;
     if (recorder->on_waiting)

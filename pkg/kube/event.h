@@ -1,7 +1,7 @@
 /* Kubernetes Events (events.k8s.io/v1 as core/v1 shape), best effort: a failed Event never fails the work. Repeats of
- * the same event (object, reason, note as sent) within 10 minutes are dropped, and so is what exceeds 200 Events about
- * one object in that time: a user that edits an object again and again would fill the API server with them.
- * Thread-safe. */
+ * the same event (object, reason, note as sent) within 10 minutes are dropped. In that time at most 100 Events of one
+ * reason about one object are sent, as far as the last 2048 go, so that a client that edits an object again and again
+ * does not fill the API server with them. Thread-safe. */
 #ifndef CR_KUBE_EVENT_H
 #define CR_KUBE_EVENT_H
 

@@ -331,6 +331,14 @@ static void published_cas_are_pending(struct domain_ctx *ctx, struct lines *cas,
         text);
 }
 
+static bool misses_what_was_read(const struct domain_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++)
+        if (!cr_domain_is_there(ctx, i) && *ctx->plan->status.objects[i].trust)
+            return true;
+    return false;
+}
+
 /* A CA that has gone from the bundles is pending until every consumer is known to have them; as known as the domain
  * demands, which may be inferred. Which CAs a consumer that lacks its bundle trusts is not known. */
 static void retirement(struct domain_ctx *ctx)
@@ -340,13 +348,13 @@ static void retirement(struct domain_ctx *ctx)
     size_t without = count_without_bundle(ctx);
     if (cas.len) {
         published_cas_are_pending(ctx, &cas, without);
-    } else if (!is_published(ctx)) {
+    } else if (misses_what_was_read(ctx)) {
         set(ctx, "RetirementPending", true, "NotPublished",
-            "Not everything is published: consumers of what is missing may still trust a CA of before.");
+            "Not everything is published that was before: its consumers may still trust a CA of before.");
     } else if (!ctx->trust_arrived || without) {
-        cr_autofree char *text = cr_asprintf("No bundle has a CA of before; %zu consumers do not have the published "
-                                             "bundle yet, and may still trust one.",
-                                             without);
+        cr_autofree char *who = without ? cr_asprintf("%zu consumers do not have the published bundle yet", without)
+                                        : cr_strdup("it is not known whether every consumer has the published bundle");
+        cr_autofree char *text = cr_asprintf("No bundle has a CA of before; %s. Consumers may still trust one.", who);
         set(ctx, "RetirementPending", true, "Arriving", text);
     } else {
         set(ctx, "RetirementPending", false, "NothingToRetire", "No bundle has a CA of before.");

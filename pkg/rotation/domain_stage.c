@@ -118,11 +118,12 @@ static bool is_known(const struct cr_domain_status *status, const char *ca)
 }
 
 /* The later ones stand above the earlier ones: a rotation is called by the highest that has been part of it. */
-enum what { BUNDLES, LEAVES, CA };
-static const char *const what_names[] = {[BUNDLES] = "Bundles", [LEAVES] = "Leaves", [CA] = "CA"};
-static const char *const what_begins[] = {[BUNDLES] = "bundles lack CAs that are published elsewhere, or were before",
+enum what { BUNDLES, LEAVES, CA, FIRST };
+static const char *const what_names[] = {[BUNDLES] = "Bundles", [LEAVES] = "Leaves", [CA] = "CA", [FIRST] = "First"};
+static const char *const what_begins[] = {[BUNDLES] = "what is published is to arrive where it is missing",
                                           [LEAVES] = "other leaves of the same CAs",
-                                          [CA] = "another set of CAs"};
+                                          [CA] = "another set of CAs",
+                                          [FIRST] = "the first CAs"};
 
 /* A bundle gets a CA that the status does not list yet, or loses one that it lists. What another program has put into a
  * bundle or taken out of it is neither. */
@@ -141,6 +142,24 @@ static bool has_other_cas(const struct domain_ctx *ctx)
     for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
         if (is_known(ctx->world->status, ctx->world->cas[ca].fingerprint) ? !ctx->current[ca] && !ctx->anywhere[ca]
                                                                           : ctx->current[ca])
+            return true;
+    return false;
+}
+
+static bool is_at_hand(const struct domain_ctx *ctx, const char *fingerprint)
+{
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+        if (strcmp(ctx->world->cas[ca].fingerprint, fingerprint) == 0)
+            return true;
+    return false;
+}
+
+/* That one has been taken out is seen only by the status that lists it still. */
+static bool has_lost_ca(const struct domain_ctx *ctx)
+{
+    const struct cr_domain_status *status = ctx->world->status;
+    for (size_t i = 0; i < status->cas_len; i++)
+        if (!is_at_hand(ctx, status->cas[i].fingerprint) && status->cas[i].not_after_ms > ctx->world->now_ms)
             return true;
     return false;
 }
@@ -165,7 +184,7 @@ static bool has_new_leaf(const struct domain_ctx *ctx, size_t at)
 
 static enum what what_moves(const struct domain_ctx *ctx)
 {
-    enum what what = ctx->has_next || ctx->plan->promote_ca || has_other_cas(ctx) ? CA : BUNDLES;
+    enum what what = ctx->has_next || ctx->plan->promote_ca || has_other_cas(ctx) || has_lost_ca(ctx) ? CA : BUNDLES;
     for (size_t i = 0; i < ctx->plan->writes_len; i++)
         if (changes_cas(ctx, &ctx->plan->writes[i]))
             what = CA;
@@ -193,7 +212,7 @@ static bool is_overtaken(const struct domain_ctx *ctx)
 
 static enum what what_of(const struct cr_domain_status *status)
 {
-    for (int what = CA; what > BUNDLES; what--)
+    for (int what = FIRST; what > BUNDLES; what--)
         if (cr_streq(status->what, what_names[what]))
             return (enum what)what;
     return BUNDLES;
@@ -208,11 +227,9 @@ static void begin(struct domain_ctx *ctx)
     cr_sha256_hex(seed, strlen(seed), hex);
     snprintf(status->rotation, sizeof status->rotation, "%.12s", hex);
     status->rotation_since_ms = ctx->world->now_ms;
-    bool first = !ctx->world->status->cas_len;
-    enum what what = first ? CA : what_moves(ctx);
+    enum what what = ctx->world->status->cas_len ? what_moves(ctx) : FIRST;
     cr_strset(&status->what, what_names[what]);
-    cr_domain_say(ctx, false, "RotationBegun",
-                  cr_asprintf("Rotation %s: %s", status->rotation, first ? "the first CAs" : what_begins[what]));
+    cr_domain_say(ctx, false, "RotationBegun", cr_asprintf("Rotation %s: %s", status->rotation, what_begins[what]));
 }
 
 static void name_rotation(struct domain_ctx *ctx)

@@ -174,7 +174,8 @@ def test_more_series_than_a_metric_keeps(control_plane: ControlPlane, api: API, 
     with _watched(control_plane, namespace, tmp_path, kubeconfig) as alerts:
         for i in range(_POLICIES // 2):
             api.apply("certrotationpolicies", manifests.policy(namespace, f"policy-{i}", spec))
-        assert not any(alert == "SeriesDropped" for alert, _ in alerts.firing())
+        wait_until("policies to be looked at", lambda: all("stage" in each.get("status", {}) for each in api.list("certrotationpolicies", namespace)), _DEADLINE)
+        assert ("SeriesDropped", "") not in alerts.firing()
         for i in range(_POLICIES // 2, _POLICIES):
             api.apply("certrotationpolicies", manifests.policy(namespace, f"policy-{i}", spec))
         wait_until("series to be dropped", lambda: ("SeriesDropped", "") in alerts.firing(), _DEADLINE)

@@ -98,22 +98,24 @@ static void add_numbers(struct cr_strvec *out, size_t count)
     }
 }
 
-static void about_one_object_there_are_at_most_200(void **state)
+static void of_one_reason_about_one_object_there_are_at_most_100(void **state)
 {
     (void)state;
-    enum { MOST = 200 };
-    static struct fake_answer script[MOST + 1];
-    struct cr_event events[MOST + 3];
+    enum { MOST = 100 };
+    static struct fake_answer script[MOST + 2];
+    struct cr_event events[MOST + 4];
     CR_CLEANUP(cr_strvec) struct cr_strvec messages = {0};
     add_numbers(&messages, MOST + 2);
     for (size_t i = 0; i < MOST + 2; i++)
         events[i] = about_web("A", messages.items[i]);
     events[MOST + 2] = about_web("A", "of another");
     events[MOST + 2].uid = "other";
-    for (size_t i = 0; i <= MOST; i++)
+    events[MOST + 3] = about_web("B", "of another reason");
+    for (size_t i = 0; i < MOST + 2; i++)
         script[i].body = "{}";
-    script[MOST].has = "of another";
-    emit(script, MOST + 1, events, MOST + 3);
+    script[MOST].has = "of another\"";
+    script[MOST + 1].has = "of another reason";
+    emit(script, MOST + 2, events, MOST + 4);
 }
 
 /* With some 2,048 remembered, the oldest is the one that is forgotten. */
@@ -129,7 +131,7 @@ static void of_thousands_only_the_oldest_may_come_again(void **state)
         script[i].body = "{}";
     for (size_t i = 0; i < MANY; i++) { /* then again, the newest first */
         events[i] = about_web("A", messages.items[i]);
-        events[i].uid = messages.items[i / 100];
+        events[i].uid = messages.items[i / 50];
         events[2 * MANY - 1 - i] = events[i];
     }
     script[MANY].has = "\"message\":\"0\"";
@@ -271,7 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(repeats_are_dropped_and_others_are_not),
         cmocka_unit_test(of_thousands_only_the_oldest_may_come_again),
-        cmocka_unit_test(about_one_object_there_are_at_most_200),
+        cmocka_unit_test(of_one_reason_about_one_object_there_are_at_most_100),
         cmocka_unit_test(one_that_could_not_be_written_may_be_tried_again),
         cmocka_unit_test(objects_without_a_namespace_have_theirs_in_default),
         cmocka_unit_test(a_long_message_is_cut_between_characters),

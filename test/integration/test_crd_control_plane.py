@@ -188,5 +188,5 @@ def test_printer_columns(place: ControlPlane) -> None:
     place.create(policy({}))
     patch_status(place, FULL_STATUS)
     head, row = place.kubectl("get", "cpp", "-n", "kube-system").stdout.splitlines()
-    assert head.split() == ["NAME", "NODES", "CONVERGED", "RESTARTING", "NEXT", "AGE"]
-    assert re.split(r"\s{2,}", row)[:5] == ["p", "5", "4", FULL_STATUS["restarting"]["what"], FULL_STATUS["next"]]
+    assert head.split() == ["NAME", "NODES", "CONVERGED", "RESTARTING", "NEXT", "PROBLEM", "AGE"]
+    assert re.split(r"\s{2,}", row)[:6] == ["p", "5", "4", FULL_STATUS["restarting"]["what"], FULL_STATUS["next"], FULL_STATUS["problem"]]

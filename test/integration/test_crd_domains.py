@@ -322,6 +322,6 @@ def test_printer_columns(control_plane: ControlPlane, namespace: str) -> None:
     control_plane.create(domain({"leaves": [leaf()]}, namespace))
     patch_status(control_plane, ["td", "d", "-n", namespace], FULL_STATUS)
     head, row = control_plane.kubectl("get", "td", "-n", namespace).stdout.splitlines()
-    assert head.split() == ["NAME", "STAGE", "CONVERGED", "EXPIRES", "AGE"]
-    assert row.split()[:4] == ["d", "Held", FULL_STATUS["converged"], FULL_STATUS["expires"]]
-    assert control_plane.kubectl("get", "td", "-n", namespace, "-o", "wide").stdout.split()[5:7] == ["READY", "MESSAGE"]
+    assert head.split() == ["NAME", "STAGE", "CONVERGED", "EXPIRES", "PROBLEM", "AGE"]
+    assert row.split()[:5] == ["d", "Held", FULL_STATUS["converged"], FULL_STATUS["expires"], FULL_STATUS["problem"]]
+    assert control_plane.kubectl("get", "td", "-n", namespace, "-o", "wide").stdout.split()[6:8] == ["READY", "MESSAGE"]

@@ -186,7 +186,8 @@ static void encode_problem(const struct cr_control_plane_status *status, struct 
 {
     static const char *const order[] = {"Ready", "Degraded", "ExpiringSoon", "Conflict", "Blocked"};
     set_or_null(out, "problem",
-                cr_conditions_problem(status->conditions, CR_CONTROL_PLANE_CONDITIONS, order, cr_array_len(order)),
+                cr_conditions_problem(status->conditions, cr_control_plane_condition_types, CR_CONTROL_PLANE_CONDITIONS,
+                                      order, cr_array_len(order)),
                 CR_STATUS_WORD_MAX);
 }
 

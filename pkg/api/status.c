@@ -209,7 +209,7 @@ bool cr_condition_is_trouble(const struct cr_condition *condition)
 const char *cr_policy_status_problem(const struct cr_policy_status *status)
 {
     static const char *const order[] = {"Ready", "Degraded", "ExpiringSoon", "Conflict", "Blocked"};
-    return cr_conditions_problem(status->conditions, CR_CONDITIONS, order, cr_array_len(order));
+    return cr_conditions_problem(status->conditions, cr_condition_types, CR_CONDITIONS, order, cr_array_len(order));
 }
 
 static int64_t earlier(int64_t a_ms, int64_t b_ms)

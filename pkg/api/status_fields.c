@@ -114,14 +114,14 @@ const struct cr_condition *cr_conditions_get(const struct cr_condition *conditio
     return i < count && conditions[i].reason ? &conditions[i] : NULL;
 }
 
-const char *cr_conditions_problem(const struct cr_condition *conditions, size_t count, const char *const *order,
-                                  size_t order_len)
+const char *cr_conditions_problem(const struct cr_condition *conditions, const char *const *types, size_t count,
+                                  const char *const *order, size_t order_len)
 {
-    for (size_t i = 0; i < order_len; i++)
-        for (size_t k = 0; k < count; k++)
-            if (conditions[k].reason && cr_streq(conditions[k].type, order[i]) &&
-                cr_condition_is_trouble(&conditions[k]))
-                return conditions[k].reason;
+    for (size_t i = 0; i < order_len; i++) {
+        const struct cr_condition *condition = cr_conditions_get(conditions, types, count, order[i]);
+        if (condition && cr_condition_is_trouble(condition))
+            return condition->reason;
+    }
     return NULL;
 }
 

@@ -37,8 +37,8 @@ const struct cr_condition *cr_conditions_get(const struct cr_condition *conditio
                                              size_t count, const char *type);
 /* The reason of the first that is trouble (cr_condition_is_trouble), in that order of types; NULL: none is. Borrowed.
  */
-const char *cr_conditions_problem(const struct cr_condition *conditions, size_t count, const char *const *order,
-                                  size_t order_len);
+const char *cr_conditions_problem(const struct cr_condition *conditions, const char *const *types, size_t count,
+                                  const char *const *order, size_t order_len);
 void cr_conditions_set(struct cr_condition *conditions, const char *const *types, size_t count,
                        const struct cr_condition *value);
 /* The same in borrowed words. */

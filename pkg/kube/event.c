@@ -3,13 +3,13 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/text.h"
@@ -60,7 +60,7 @@ struct queued_event {
 /* In one array, since there may be thousands for minutes: 24 bytes each, and not 150 in a map. */
 struct sent {
     struct repeat_key key;
-    uint32_t topic; /* the beginning of a digest of the object and the reason */
+    uint32_t topic; /* a hash of the object and the reason */
     uint32_t at_s;  /* monotonic */
 };
 
@@ -68,6 +68,7 @@ struct cr_recorder {
     struct cr_client *client;
     char *component;
     char *instance;
+    uint64_t seed;        /* of hashes */
     pthread_mutex_t lock; /* guards what follows */
     struct sent *sent;    /* the oldest first */
     size_t sent_len;
@@ -162,6 +163,7 @@ struct cr_recorder *cr_recorder_new(struct cr_client *client, const char *compon
     recorder->client = client;
     recorder->component = cr_strdup(component);
     recorder->instance = cr_strdup(host);
+    recorder->seed = cr_hash_seed();
     STAILQ_INIT(&recorder->waiting);
     pthread_mutex_init(&recorder->lock, NULL);
     return recorder;
@@ -185,15 +187,13 @@ void cr_recorder_free(struct cr_recorder *recorder)
 
 /* --- repeats --- */
 
-static uint32_t topic_of(const struct unsent *unsent)
+static uint32_t topic_of(const struct cr_recorder *recorder, const struct cr_event *event)
 {
-    const struct cr_event event = event_of(unsent);
-    cr_autofree char *text = cr_asprintf("%s/%s/%s/%s/%s", cr_or_empty(event.kind), cr_or_empty(event.ns), event.name,
-                                         cr_or_empty(event.uid), cr_or_empty(event.reason));
-    char digest[CR_SHA256_HEX];
-    cr_sha256_hex(text, strlen(text), digest);
-    digest[8] = '\0';
-    return (uint32_t)strtoul(digest, NULL, 16);
+    const char *const parts[] = {event->kind, event->ns, event->name, event->uid, event->reason};
+    uint64_t hash = recorder->seed;
+    for (size_t i = 0; i < cr_array_len(parts); i++)
+        hash = cr_hash_text(hash, cr_or_empty(parts[i]));
+    return (uint32_t)hash;
 }
 
 static struct repeat_key repeat_key(const struct unsent *unsent)
@@ -259,7 +259,7 @@ static void remember(struct cr_recorder *recorder, const struct repeat_key *key,
 
 enum claim { SEND, REPEATED, TOO_MANY };
 
-/* SEND for whoever is to send it; of two threads only one. */
+/* SEND for the caller that is to send it; of two threads only one. */
 static enum claim claim(struct cr_recorder *recorder, const struct repeat_key *key, uint32_t topic)
 {
     uint32_t now_s = (uint32_t)(cr_clock_monotonic_ms() / 1000);
@@ -428,7 +428,7 @@ void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event
         return;
     CR_CLEANUP(unsent) struct unsent unsent = unsent_of(event);
     const struct repeat_key key = repeat_key(&unsent);
-    enum claim claimed = claim(recorder, &key, topic_of(&unsent));
+    enum claim claimed = claim(recorder, &key, topic_of(recorder, event));
     if (claimed == TOO_MANY)
         cr_log(CR_LOG_DEBUG, "too many Events of one reason about one object; this one is dropped",
                {"namespace", event->ns}, {"object", event->name}, {"reason", event->reason});

@@ -66,6 +66,8 @@ bool cr_domain_may_write(const struct cr_domain_object *object);
 /* Its leaf is left to another program, which overwrites ours. Its bundle is corrected where it would cut off its
  * readers. */
 bool cr_domain_has_other_writer(const struct cr_domain_object *object);
+/* Whether the status that is on record lists the CA. domain_stage.c */
+bool cr_domain_was_listed(const struct domain_ctx *ctx, const char *ca);
 /* Whether the only problem of the object is that another program writes it as well. domain_report.c */
 bool cr_domain_is_contested(const struct domain_ctx *ctx, size_t at);
 /* Its leaves keep the CAs that they verify against: it is the domain's, and its owner consents. No other object can

@@ -57,6 +57,7 @@ static char *waits_for(const struct domain_ctx *ctx, size_t at)
 struct problem {
     enum cr_trust_reason reason;
     const char *message; /* borrowed */
+    bool contested;      /* another program writes it as well, and that is all */
 };
 
 static struct problem problem_of(const struct domain_ctx *ctx, size_t at)
@@ -72,21 +73,22 @@ static struct problem problem_of(const struct domain_ctx *ctx, size_t at)
     if (!object->found && cr_domain_is_ca_bundle(ctx, object))
         return (struct problem){CR_TRUST_NOT_FOUND, "it does not exist, and is not created by a trust domain"};
     if (object->contested_text)
-        return (struct problem){CR_TRUST_OTHER_WRITER, object->contested_text};
+        return (struct problem){CR_TRUST_OTHER_WRITER, object->contested_text, true};
     return (struct problem){CR_TRUST_FINE, NULL};
 }
 
 bool cr_domain_is_contested(const struct domain_ctx *ctx, size_t at)
 {
-    const char *text = ctx->world->objects[at].contested_text;
-    return text && problem_of(ctx, at).message == text;
+    return problem_of(ctx, at).contested;
 }
 
 bool cr_domain_has_problem(const struct domain_ctx *ctx)
 {
-    for (size_t i = 0; i < ctx->world->objects_len; i++)
-        if (problem_of(ctx, i).reason && !cr_domain_is_contested(ctx, i))
+    for (size_t i = 0; i < ctx->world->objects_len; i++) {
+        struct problem problem = problem_of(ctx, i);
+        if (problem.reason && !problem.contested)
             return true;
+    }
     return false;
 }
 
@@ -98,8 +100,8 @@ static void set_problem(struct domain_ctx *ctx, size_t at, struct cr_domain_obje
     if (news) {
         cr_autofree char *title = cr_domain_object_title(&ctx->world->objects[at]);
         cr_domain_say(ctx, true, cr_trust_reason_name(problem.reason),
-                      cr_domain_is_contested(ctx, at) ? cr_strdup(problem.message)
-                                                      : cr_asprintf("%s is left as it is: %s", title, problem.message));
+                      problem.contested ? cr_strdup(problem.message)
+                                        : cr_asprintf("%s is left as it is: %s", title, problem.message));
     }
     record->problem = problem.reason;
     cr_strset(&record->problem_message, problem.message);
@@ -183,20 +185,11 @@ static bool has_issuer(const struct domain_ctx *ctx, size_t ca)
     return false;
 }
 
-static bool was_listed(const struct domain_ctx *ctx, const char *fingerprint)
-{
-    const struct cr_domain_status *before = ctx->world->status;
-    for (size_t i = 0; i < before->cas_len; i++)
-        if (strcmp(before->cas[i].fingerprint, fingerprint) == 0)
-            return true;
-    return false;
-}
-
 static void warn_of_issuer(struct domain_ctx *ctx, size_t ca)
 {
     const struct cr_domain_ca *at_hand = &ctx->world->cas[ca];
     if (!ctx->current[ca] || at_hand->root || !ctx->world->issued || has_issuer(ctx, ca) ||
-        was_listed(ctx, at_hand->fingerprint))
+        cr_domain_was_listed(ctx, at_hand->fingerprint))
         return;
     cr_domain_say(ctx, true, cr_trust_reason_name(CR_TRUST_NEEDS_ISSUER),
                   cr_trust_problem_text(CR_TRUST_NEEDS_ISSUER, &(struct cr_trust_about){.ca = at_hand->subject}));

@@ -109,8 +109,9 @@ static void finish(struct domain_ctx *ctx, enum outcome outcome)
 
 /* --- which rotation --- */
 
-static bool is_known(const struct cr_domain_status *status, const char *ca)
+bool cr_domain_was_listed(const struct domain_ctx *ctx, const char *ca)
 {
+    const struct cr_domain_status *status = ctx->world->status;
     for (size_t i = 0; i < status->cas_len; i++)
         if (strcmp(status->cas[i].fingerprint, ca) == 0)
             return true;
@@ -131,7 +132,7 @@ static bool changes_cas(const struct domain_ctx *ctx, const struct cr_domain_wri
 {
     for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
         if (write->bundle[ca] != cr_domain_has_ca(&ctx->world->objects[write->object], ca) &&
-            write->bundle[ca] != is_known(ctx->world->status, ctx->world->cas[ca].fingerprint))
+            write->bundle[ca] != cr_domain_was_listed(ctx, ctx->world->cas[ca].fingerprint))
             return true;
     return false;
 }
@@ -140,8 +141,8 @@ static bool changes_cas(const struct domain_ctx *ctx, const struct cr_domain_wri
 static bool has_other_cas(const struct domain_ctx *ctx)
 {
     for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
-        if (is_known(ctx->world->status, ctx->world->cas[ca].fingerprint) ? !ctx->current[ca] && !ctx->anywhere[ca]
-                                                                          : ctx->current[ca])
+        if (cr_domain_was_listed(ctx, ctx->world->cas[ca].fingerprint) ? !ctx->current[ca] && !ctx->anywhere[ca]
+                                                                       : ctx->current[ca])
             return true;
     return false;
 }
@@ -205,7 +206,7 @@ static bool is_overtaken(const struct domain_ctx *ctx)
     if (!cr_streq(ctx->plan->status.what, what_names[CA]) || !ctx->grows)
         return false;
     for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
-        if (ctx->newest[ca] && !ctx->anywhere[ca] && !is_known(ctx->world->status, ctx->world->cas[ca].fingerprint))
+        if (ctx->newest[ca] && !ctx->anywhere[ca] && !cr_domain_was_listed(ctx, ctx->world->cas[ca].fingerprint))
             return true;
     return false;
 }
@@ -218,7 +219,7 @@ static enum what what_of(const struct cr_domain_status *status)
     return BUNDLES;
 }
 
-static void begin(struct domain_ctx *ctx)
+static void begin(struct domain_ctx *ctx, enum what moves)
 {
     struct cr_domain_status *status = &ctx->plan->status;
     cr_autofree char *seed =
@@ -227,7 +228,7 @@ static void begin(struct domain_ctx *ctx)
     cr_sha256_hex(seed, strlen(seed), hex);
     snprintf(status->rotation, sizeof status->rotation, "%.12s", hex);
     status->rotation_since_ms = ctx->world->now_ms;
-    enum what what = ctx->world->status->cas_len ? what_moves(ctx) : FIRST;
+    enum what what = ctx->world->status->cas_len ? moves : FIRST;
     cr_strset(&status->what, what_names[what]);
     cr_domain_say(ctx, false, "RotationBegun", cr_asprintf("Rotation %s: %s", status->rotation, what_begins[what]));
 }
@@ -239,10 +240,11 @@ static void name_rotation(struct domain_ctx *ctx)
         finish(ctx, SUPERSEDED);
         status->stage_since_ms = ctx->world->now_ms;
     }
+    enum what what = what_moves(ctx);
     if (!*status->rotation)
-        begin(ctx);
-    else if (what_moves(ctx) > what_of(status))
-        cr_strset(&status->what, what_names[what_moves(ctx)]);
+        begin(ctx, what);
+    else if (what > what_of(status))
+        cr_strset(&status->what, what_names[what]);
     note_restarts(ctx);
 }
 

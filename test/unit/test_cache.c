@@ -244,7 +244,7 @@ static void play(const struct scene *scene, const struct cr_strvec *namespaces, 
     cr_strvec_sort(&p.notified);
     cr_autofree char *notified = cr_strvec_join(&p.notified, " ");
     if (!cr_streq(notified, scene->notified))
-        fail_msg("%s: told '%s'", scene->rule, notified);
+        fail_msg("%s: notified '%s'", scene->rule, notified);
     if (look)
         look(cache);
 

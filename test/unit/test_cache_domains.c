@@ -155,7 +155,7 @@ static void play(struct play *p, const char *expected, void (*check)(struct cr_c
     cr_strvec_sort(&p->notified);
     cr_autofree char *notified = cr_strvec_join(&p->notified, " ");
     if (strcmp(notified, expected) != 0)
-        fail_msg("%s: told '%s'", p->frames, notified);
+        fail_msg("%s: notified '%s'", p->frames, notified);
     if (check)
         check(p->cache);
     cr_manager_free(p->manager);

@@ -138,7 +138,7 @@ static void a_budget_concerns_who_says_that_it_waits_for_one(void **state)
         cr_policy_index_of_budgets(index, "ns", &notified);
         cr_policy_index_of_budgets(index, "other", &elsewhere);
         if (notified.len != (steps[i].notified ? 1 : 0) || elsewhere.len)
-            fail_msg("%s: %zu told", steps[i].rule, notified.len);
+            fail_msg("%s: %zu notified", steps[i].rule, notified.len);
     }
 }
 

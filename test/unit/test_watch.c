@@ -119,7 +119,7 @@ static void run_with(const char *rule, const struct fake_answer *script, size_t 
     if (api.problem[0])
         fail_msg("%s: %s", rule, api.problem);
     if (strcmp(words, expected) != 0)
-        fail_msg("%s: told '%s', not '%s' (%s)", rule, words, expected, record->trouble);
+        fail_msg("%s: notified '%s', not '%s' (%s)", rule, words, expected, record->trouble);
 }
 
 static void run(const char *rule, const struct fake_answer *script, size_t len, const char *expected,

@@ -105,7 +105,7 @@ static void watches_are_as_narrow_as_what_is_wanted(void **state)
         for (size_t k = 0; k < in.len; k++)
             own += cr_watch_scope_own(&in, out, &in.items[k]);
         if ((int)out.shared != cases[i].shared || out.relist != cases[i].relist || own != cases[i].own)
-            fail_msg("%s: shared %d, anew %d, %zu of their own", cases[i].rule, out.shared, out.relist, own);
+            fail_msg("%s: shared %d, relist %d, %zu of their own", cases[i].rule, out.shared, out.relist, own);
     }
 }
 
@@ -144,7 +144,7 @@ static void a_decision_stands(void **state)
         in.present = first.shared;
         const struct cr_watch_scope second = cr_watch_scope_decide(&in);
         if (second.shared != first.shared || second.relist)
-            fail_msg("%s: shared %d, then %d, anew %d", cases[i].rule, first.shared, second.shared, second.relist);
+            fail_msg("%s: shared %d, then %d, relist %d", cases[i].rule, first.shared, second.shared, second.relist);
     }
 }
 

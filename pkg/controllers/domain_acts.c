@@ -84,8 +84,9 @@ static bool write_one(const struct cr_domain_actor *actor, struct cr_domain_gath
         remember(actor, domain, object, written.reason, written.text);
         if (written.version) {
             note_version(gathered, object, written.version, now_ms);
+            cr_autofree char *content = cr_domain_objects_content(gathered->objects, write->object);
             cr_memory_take_note(actor->memory, wrote,
-                                &(struct cr_note_input){.at_ms = cr_clock_wall_ms(), .text = written.version});
+                                &(struct cr_note_input){.about = written.version, .text = content});
             log_act(domain, "published", object, words_of(write), NULL);
         }
         return true;

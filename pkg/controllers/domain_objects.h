@@ -47,11 +47,13 @@ CR_DEFINE_CLEANUP(cr_domain_objects, struct cr_domain_objects, cr_domain_objects
 /* Fills the world's cas, objects, authority and staging_found; borrowed from objects, until it is asked for again. It
  * shows what was written meanwhile. The objects' evidence is left for the caller to set. */
 void cr_domain_objects_view(struct cr_domain_objects *objects, struct cr_domain_world *world);
+/* What the object publishes, as digests: text that says nothing of a key. Owned. */
+char *cr_domain_objects_content(const struct cr_domain_objects *objects, size_t object);
 /* Who else has written what the object publishes now, when its version is not written_version, the last one of ours on
- * record. own_version: that of this process's last write, at own_ms (wall clock), NULL: not known; a program that
- * writes a later one under our name is found by it. One more GET. Owned; NULL: nobody, or it cannot be known. */
+ * record. own_content: what was published with that version, NULL: not known; a program that writes under our name is
+ * found by it. One more GET. Owned; NULL: nobody, or it cannot be known. */
 char *cr_domain_objects_other_writer(const struct cr_domain_objects *objects, size_t object,
-                                     const char *written_version, const char *own_version, int64_t own_ms);
+                                     const char *written_version, const char *own_content);
 /* Digests of what the object publishes, for cr_domain_evidence_input; NULL: nothing that can be read. Borrowed from the
  * view. */
 const struct cr_material *cr_domain_objects_material(const struct cr_domain_objects *objects, size_t object);

@@ -256,8 +256,9 @@ static void look_for_other_writer(const struct cr_domain_source *source, struct 
     if (!cr_domain_is_as_recorded(&gathered->world, object, known)) {
         cr_autofree char *key = cr_domain_wrote_key(gathered->world.domain, object);
         CR_CLEANUP(cr_note) struct cr_note wrote = cr_memory_note(source->memory, key);
+        const char *own_content = cr_streq(wrote.about, known->written_version) ? wrote.text : NULL;
         cr_autofree char *writer =
-            cr_domain_objects_other_writer(gathered->objects, i, known->written_version, wrote.text, wrote.at_ms);
+            cr_domain_objects_other_writer(gathered->objects, i, known->written_version, own_content);
         if (writer) {
             cr_strvec_add(&gathered->words, writer);
             object->changed_by = gathered->words.items[gathered->words.len - 1];

@@ -57,8 +57,8 @@ struct cr_note {
     int64_t at_ms;
     int count;   /* how often it was taken */
     int reason;  /* one of the caller's enum; 0: none */
-    char *about; /* digest of what it is about. Owned; NULL: none */
-    char *text;  /* for people. Owned; NULL: none */
+    char *about; /* digest or version of what it is about. Owned; NULL: none */
+    char *text;  /* Owned; NULL: none */
 };
 /* A copy, to be disposed of; all zero when there is none. */
 struct cr_note cr_memory_note(struct cr_memory *memory, const char *key);

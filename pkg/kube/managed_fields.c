@@ -3,7 +3,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/strings.h"
 
 static bool is_one_of(const char *key, const char *const *fields)
@@ -51,19 +50,4 @@ const char *cr_managed_fields_other(const struct cr_json *object, const char *co
         }
     }
     return other && !is_later(own_at, other_at) ? other : NULL;
-}
-
-int64_t cr_managed_fields_own_ms(const struct cr_json *object, const char *const *fields)
-{
-    int64_t last_ms = 0;
-    const struct cr_json *entries = cr_json_at(object, "metadata", "managedFields");
-    for (const struct cr_json *entry = cr_json_first(entries); entry; entry = cr_json_next(entry)) {
-        struct cr_error err = {0}; /* without a time it counts as never written */
-        int64_t at_ms = 0;
-        if (cr_streq(cr_json_string(cr_json_get(entry, "manager")), CR_FIELD_MANAGER) &&
-            has_any(cr_json_get(entry, "fieldsV1"), fields) &&
-            cr_time_parse(cr_or_empty(cr_json_string(cr_json_get(entry, "time"))), &at_ms, &err) && at_ms > last_ms)
-            last_ms = at_ms;
-    }
-    return last_ms;
 }

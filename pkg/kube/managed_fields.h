@@ -4,8 +4,6 @@
 #ifndef CR_KUBE_MANAGED_FIELDS_H
 #define CR_KUBE_MANAGED_FIELDS_H
 
-#include <stdint.h>
-
 #include "codec/json.h"
 
 /* What certroll's writes are under. */
@@ -15,9 +13,5 @@
  * last write of one; wherever they are but in metadata. Borrowed from the object; NULL: no other program has. Times
  * have whole seconds: in the same one, the other counts as the later. */
 const char *cr_managed_fields_other(const struct cr_json *object, const char *const *fields);
-
-/* When one of these fields was last written under our name; Unix time, of the API server's clock, in whole seconds. 0:
- * none was. An edit of other fields, or the removal of one of these, does not change it. */
-int64_t cr_managed_fields_own_ms(const struct cr_json *object, const char *const *fields);
 
 #endif

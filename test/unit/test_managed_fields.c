@@ -56,32 +56,8 @@ static void the_last_writer_of_a_field_is_named(void **state)
     }
 }
 
-static void our_last_write_of_a_field_has_a_time(void **state)
-{
-    (void)state;
-    static const char *const fields[] = {"f:ca.crt", NULL};
-    static const struct {
-        const char *entries;
-        int64_t seconds;
-    } rows[] = {
-        {"", 0},
-        {CERTROLL, 1795341605},
-        {CERTROLL ", {manager: certroll, subresource: status, time: '2026-11-22T10:00:07Z', fieldsV1: {f:status: {}}}",
-         1795341605},
-        {CERTROLL ", {manager: gitops, time: '2026-11-22T10:00:07Z', fieldsV1: {f:data: {f:ca.crt: {}}}}", 1795341605},
-        {"{manager: certroll, time: '2026-11-22T10:00:05Z', fieldsV1: {f:data: {f:tls.crt: {}}}}", 0}, /* removed */
-        {"{manager: certroll, fieldsV1: {f:data: {f:ca.crt: {}}}}", 0},
-    };
-    for (size_t i = 0; i < cr_array_len(rows); i++) {
-        cr_autofree char *text = cr_asprintf("metadata: {managedFields: [%s]}", rows[i].entries);
-        CR_CLEANUP(cr_json) struct cr_json *object = test_yaml(text);
-        assert_int_equal(cr_managed_fields_own_ms(object, fields), rows[i].seconds * 1000);
-    }
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_last_writer_of_a_field_is_named),
-                                       cmocka_unit_test(our_last_write_of_a_field_has_a_time)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_last_writer_of_a_field_is_named)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/flags.h"
 #include "base/strings.h"
-#include "node/shell_words.h"
+#include "controlplane/agent/shell_words.h"
 
 const char flags_help[] =
     "certroll-node-agent reports which certificates the programs of a node read and whether they have taken them up,\n"

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strvec.h"
-#include "controllers/reservations.h"
-#include "controllers/watch_scope.h"
+#include "policy/controller/reservations.h"
+#include "cluster/watch_scope.h"
 #include "net/tls_serving.h"
 #include "runtime/leader_election.h"
 

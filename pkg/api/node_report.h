@@ -87,7 +87,7 @@ struct cr_node_file {
     enum cr_role role;
     char *place;                       /* cr_node_place_name */
     char *path;                        /* on the node; NULL: it is none */
-    bool alone, own, signs_and_trusts; /* node/parameters.h */
+    bool alone, own, signs_and_trusts; /* controlplane/agent/parameters.h */
     bool kept;                         /* it is of an earlier look, since its program cannot be looked at now */
     enum cr_method method;
     int64_t max_delay_ms;

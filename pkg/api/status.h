@@ -33,7 +33,7 @@ struct cr_pending_change {
     int64_t since_ms; /* wall clock */
     int64_t
         first_ms; /* since_ms of the first of those that it has superseded without a pause (coalesce) between them */
-    unsigned changes;          /* CR_CHANGE_* bits (rotation/diff.h), against settled and all superseded states */
+    unsigned changes;          /* CR_CHANGE_* bits (evidence/diff.h), against settled and all superseded states */
     struct cr_material target; /* what the Secret holds now */
     struct cr_strvec
         old_leaves; /* fingerprints that count as stale: settled's and those of superseded targets; at most 8 */

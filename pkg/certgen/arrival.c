@@ -1,9 +1,9 @@
-/* Whether what is published has arrived. Trust domains ask the policies the same (rotation/domain_evidence.h). */
+/* Whether what is published has arrived. Trust domains ask the policies the same (trust/rules/domain_evidence.h). */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
 #include "certgen/job_internal.h"
-#include "rotation/domain_evidence.h"
+#include "trust/rules/domain_evidence.h"
 
 struct policies {
     struct cr_policy **items;

@@ -14,7 +14,6 @@
 
 #define STAGING_PREFIX "certroll-staging-"
 #define SET_ANNOTATION "certroll.dev/certgen"
-#define MANAGED_BY     "app.kubernetes.io/managed-by"
 
 enum { DIGEST_HEX = 16 };
 
@@ -85,7 +84,7 @@ static struct cr_json *new_object(const struct cr_certgen_set *set, const char *
     struct cr_json *metadata = cr_json_object_in(object, "metadata");
     cr_json_set_string(metadata, "name", name);
     cr_json_set_string(metadata, "namespace", set->ns);
-    cr_json_set_string(cr_json_object_in(metadata, "labels"), MANAGED_BY, "certroll");
+    cr_json_set_string(cr_json_object_in(metadata, "labels"), CR_MANAGED_BY_LABEL, "certroll");
     cr_json_set_string(cr_json_object_in(metadata, "annotations"), SET_ANNOTATION, set->name);
     put(object, CR_CERTGEN_CERTIFICATE, certificate, strlen(certificate));
     put(object, CR_CERTGEN_PRIVATE_KEY, key->data, key->len);

@@ -7,6 +7,9 @@
 
 #include "codec/json.h"
 
+/* Says which program made an object. Kubernetes, "Recommended Labels". */
+#define CR_MANAGED_BY_LABEL "app.kubernetes.io/managed-by"
+
 /* JSON values of one object that are read, without metadata.managedFields: of what API servers store (etcd takes
  * 1.5 MiB) every second byte may be a value ("0,"), and nothing that people write has a tenth of these. */
 enum { CR_OBJECT_VALUES_MAX = 100 * 1000 };

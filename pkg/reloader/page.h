@@ -1,4 +1,4 @@
-/* GET /status: how each material stands, for the operator and for people (rotation/reloader_page.h reads it). Pure. */
+/* GET /status: how each material stands, for the operator and for people (evidence/reloader_page.h reads it). Pure. */
 #ifndef CR_RELOADER_PAGE_H
 #define CR_RELOADER_PAGE_H
 

@@ -261,7 +261,7 @@ _KNOWN = ["e2e/test_mesh.py", "e2e/test_other.py", "integration/test_crd.py", "i
     [
         ([], []),
         (["docs/design.md"], []),
-        (["docs/design.md", "pkg/rotation/domain_plan.c"], ["e2e/test_mesh.py", "integration/test_crd.py", "integration/test_crd_more.py"]),
+        (["docs/design.md", "pkg/trust/rules/domain_plan.c"], ["e2e/test_mesh.py", "integration/test_crd.py", "integration/test_crd_more.py"]),
         (["test/e2e/test_other.py"], ["e2e/test_other.py"]),
         (["test/e2e/mesh.py"], ["e2e/test_mesh.py", "integration/test_crd.py", "integration/test_crd_more.py"]),
         (["pkg/new/file.c"], _KNOWN),

@@ -1,7 +1,7 @@
 /* An override of the catalogue: loaded, or refused with words. */
 #include "fuzz.h"
 
-#include "rotation/catalogue.h"
+#include "catalogue/catalogue.h"
 
 /* Whatever was accepted can be asked. */
 static void ask(const struct cr_component *component)

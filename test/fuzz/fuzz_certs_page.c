@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "rotation/certs_page.h"
+#include "evidence/certs_page.h"
 
 static size_t check_serials(const struct cr_strvec *serials)
 {

@@ -6,7 +6,7 @@
 
 #include "base/strings.h"
 #include "codec/yaml.h"
-#include "controllers/control_plane_project.h"
+#include "controlplane/controller/control_plane_project.h"
 
 typedef bool (*project_fn)(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
 

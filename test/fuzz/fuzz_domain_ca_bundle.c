@@ -6,7 +6,7 @@
 
 #include "base/strings.h"
 #include "codec/yaml.h"
-#include "controllers/domain_objects_internal.h"
+#include "trust/controller/domain_objects_internal.h"
 
 /* RFC 7386. */
 static void merge(struct cr_json *into, const struct cr_json *patch)

@@ -7,8 +7,8 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "codec/yaml.h"
-#include "controllers/domain_objects_internal.h"
-#include "controllers/domain_world.h"
+#include "trust/controller/domain_objects_internal.h"
+#include "trust/controller/domain_world.h"
 #include "kube/client.h"
 #include "kube/object.h"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "node/kubeconfig_file.h"
+#include "controlplane/agent/kubeconfig_file.h"
 
 static void check_item(const struct cr_kubeconfig_item *item)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/strings.h"
-#include "node/kubelet_files.h"
+#include "controlplane/agent/kubelet_files.h"
 
 /* A file has an absolute path. */
 static void check_file(const struct cr_kubelet_file *file)

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/strings.h"
-#include "node/manifest_edit.h"
-#include "node/static_pod.h"
+#include "controlplane/agent/manifest_edit.h"
+#include "controlplane/agent/static_pod.h"
 
 static const char annotation[] = "a/b";
 

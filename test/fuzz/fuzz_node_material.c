@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/strings.h"
-#include "node/material.h"
+#include "controlplane/agent/node_material.h"
 
 static const struct {
     enum cr_role role;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/strings.h"
-#include "node/parameters.h"
+#include "controlplane/agent/parameters.h"
 
 /* Of the input, what stands behind the first "\n---\n" is each file that is followed. */
 struct rest {

@@ -6,11 +6,11 @@
 
 #include "base/strings.h"
 #include "codec/yaml.h"
-#include "controllers/project.h"
+#include "cluster/project.h"
 #include "kube/object.h"
-#include "rotation/rollout.h"
-#include "rotation/shutdown_hook.h"
-#include "rotation/usage.h"
+#include "workload/rollout.h"
+#include "workload/shutdown_hook.h"
+#include "catalogue/usage.h"
 
 static const char *const workloads[] = {"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet",
                                         "Rollout",    "Ingress",     "Gateway"};

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "rotation/reloader_page.h"
+#include "evidence/reloader_page.h"
 
 static void check_digest(const char digest[CR_SHA256_HEX])
 {

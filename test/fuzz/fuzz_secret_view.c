@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "codec/yaml.h"
-#include "controllers/secret_view.h"
+#include "cluster/secret_view.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

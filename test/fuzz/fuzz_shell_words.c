@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "node/shell_words.h"
+#include "controlplane/agent/shell_words.h"
 
 static void quote(struct cr_buf *out, const char *word)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "codec/yaml.h"
-#include "rotation/shutdown_hook.h"
+#include "workload/shutdown_hook.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "node/static_pod.h"
+#include "controlplane/agent/static_pod.h"
 
 static void check_file(const struct cr_static_container *container, const char *path)
 {

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "rotation/version.h"
+#include "catalogue/version.h"
 
 static int compare(const struct cr_version *a, const struct cr_version *b)
 {

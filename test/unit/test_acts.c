@@ -1,4 +1,4 @@
-#include "controllers/acts.h"
+#include "policy/controller/acts.h"
 
 #include <pthread.h>
 #include <setjmp.h>

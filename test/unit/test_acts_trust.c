@@ -1,4 +1,4 @@
-#include "controllers/acts_trust.h"
+#include "policy/controller/acts_trust.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
-#include "controllers/acts_probe.h"
+#include "policy/controller/acts_probe.h"
 #include "support/fakeapi.h"
 #include "support/ownnet.h"
 #include "support/testserver.h"

@@ -1,4 +1,4 @@
-#include "rotation/breaker.h"
+#include "policy/rules/breaker.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

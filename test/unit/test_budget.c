@@ -1,4 +1,4 @@
-#include "rotation/budget.h"
+#include "workload/budget.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

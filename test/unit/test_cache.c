@@ -1,4 +1,4 @@
-#include "controllers/cache.h"
+#include "cluster/cache.h"
 
 #include <pthread.h>
 #include <setjmp.h>

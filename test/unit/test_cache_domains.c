@@ -1,5 +1,5 @@
 /* What trust domains are notified of, against a server that shows one change after the other. */
-#include "controllers/cache_domains.h"
+#include "cluster/cache_domains.h"
 
 #include <pthread.h>
 #include <setjmp.h>

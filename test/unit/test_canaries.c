@@ -1,4 +1,4 @@
-#include "controllers/canaries.h"
+#include "evidence/canaries.h"
 
 #include <pthread.h>
 #include <setjmp.h>

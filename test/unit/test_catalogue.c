@@ -1,4 +1,4 @@
-#include "rotation/catalogue.h"
+#include "catalogue/catalogue.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +12,8 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/strings.h"
-#include "rotation/usage.h"
-#include "rotation/version.h"
+#include "catalogue/usage.h"
+#include "catalogue/version.h"
 #include "support/builtin.h"
 #include "support/yamltext.h"
 

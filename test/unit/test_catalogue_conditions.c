@@ -1,5 +1,5 @@
 /* Conditions of rules: settings that the template shows or hides, versions that a policy says, types of keys. */
-#include "rotation/catalogue.h"
+#include "catalogue/catalogue.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* What users lay over the built-in catalogue. */
-#include "rotation/catalogue.h"
+#include "catalogue/catalogue.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

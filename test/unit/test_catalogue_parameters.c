@@ -1,4 +1,4 @@
-#include "rotation/catalogue_internal.h"
+#include "catalogue/catalogue_internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

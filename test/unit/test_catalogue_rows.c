@@ -1,6 +1,6 @@
 /* The built-in catalogue against test/testdata/catalogue-rows.txt, which was written by hand from the sources: each row
  * is in the catalogue, and the catalogue has no other. */
-#include "rotation/catalogue_internal.h"
+#include "catalogue/catalogue_internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

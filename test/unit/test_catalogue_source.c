@@ -1,4 +1,4 @@
-#include "controllers/catalogue_source.h"
+#include "cluster/catalogue_source.h"
 
 #include <pthread.h>
 #include <setjmp.h>

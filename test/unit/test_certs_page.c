@@ -1,4 +1,4 @@
-#include "rotation/certs_page.h"
+#include "evidence/certs_page.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "rotation/conflict.h"
+#include "policy/rules/conflict.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "node/contact.h"
+#include "controlplane/agent/contact.h"
 
 static void test_in_contact_it_may_be_asked(void **state)
 {

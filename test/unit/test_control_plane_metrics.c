@@ -1,4 +1,4 @@
-#include "controllers/control_plane_metrics.h"
+#include "controlplane/controller/control_plane_metrics.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

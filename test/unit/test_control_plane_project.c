@@ -1,4 +1,4 @@
-#include "controllers/control_plane_project.h"
+#include "controlplane/controller/control_plane_project.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "controllers/control_plane_record.h"
+#include "controlplane/controller/control_plane_record.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/strings.h"
-#include "controllers/control_plane_events.h"
+#include "controlplane/controller/control_plane_events.h"
 
 enum { NOW = 5000 };
 

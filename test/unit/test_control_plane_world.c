@@ -1,4 +1,4 @@
-#include "controllers/control_plane_world.h"
+#include "controlplane/controller/control_plane_world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -14,7 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
-#include "rotation/plan.h"
+#include "policy/rules/plan.h"
 #include "support/chance.h"
 #include "support/gates.h"
 #include "support/recorded.h"
@@ -228,7 +228,7 @@ struct view {
     struct cr_world world;
 };
 
-/* As controllers/world.c: of another start, or by another clock, nothing is recalled. */
+/* As policy/controller/world.c: of another start, or by another clock, nothing is recalled. */
 static struct cr_sighting recall(const struct game *g, const struct pod *pod)
 {
     const struct cr_sighting *seen = &g->memory[pod->uid];

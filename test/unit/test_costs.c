@@ -19,12 +19,12 @@
 #include "codec/tz_rule.h"
 #include "codec/tzif.h"
 #include "codec/yaml.h"
-#include "controllers/secret_view.h"
+#include "cluster/secret_view.h"
 #include "kube/object.h"
 #include "kube/watch_frames.h"
 #include "net/page_fetch.h"
-#include "rotation/certs_page.h"
-#include "rotation/reloader_page.h"
+#include "evidence/certs_page.h"
+#include "evidence/reloader_page.h"
 #include "wire/http_parse.h"
 
 /* --- counting memory --- */

@@ -1,4 +1,4 @@
-#include "rotation/decide.h"
+#include "policy/rules/decide.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
-#include "rotation/diff.h"
+#include "evidence/diff.h"
 #include "support/builtin.h"
 #include "support/yamltext.h"
 

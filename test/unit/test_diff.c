@@ -1,4 +1,4 @@
-#include "rotation/diff.h"
+#include "evidence/diff.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "controllers/digest_key.h"
+#include "cluster/digest_key.h"
 
 #include <pthread.h>
 #include <setjmp.h>

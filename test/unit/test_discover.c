@@ -1,5 +1,5 @@
 /* What belongs to a policy: the spec and the namespace as YAML, the effective policy as a line of words. */
-#include "rotation/discover.h"
+#include "workload/discover.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

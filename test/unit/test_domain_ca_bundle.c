@@ -5,7 +5,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "controllers/domain_objects_internal.h"
+#include "trust/controller/domain_objects_internal.h"
 #include "support/domainscene.h"
 
 #define AUTO_CERT CR_CLEANUP(test_cert) struct test_cert *

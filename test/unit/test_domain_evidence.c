@@ -1,5 +1,5 @@
 /* What policies say of what a domain has published. CAs and leaves are letters. */
-#include "rotation/domain_evidence.h"
+#include "trust/rules/domain_evidence.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
-#include "rotation/evidence.h"
+#include "evidence/evidence.h"
 
 enum { SECOND = 1000, LONG_AGO = 600 * SECOND, POLICIES = 2 };
 static const int64_t now_ms = 1800000000000;

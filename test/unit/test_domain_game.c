@@ -14,8 +14,8 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
-#include "rotation/domain_plan.h"
-#include "rotation/evidence.h"
+#include "trust/rules/domain_plan.h"
+#include "evidence/evidence.h"
 #include "support/chance.h"
 
 enum { LEAVES = 3, TARGETS = 2, OBJECTS = LEAVES + TARGETS, UNCOVERED = OBJECTS - 1, PODS = 3, CAS = 24 };

@@ -1,5 +1,5 @@
 /* Which trust domains an event is reported to. */
-#include "controllers/domain_index.h"
+#include "cluster/domain_index.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "controllers/domain_metrics.h"
+#include "trust/controller/domain_metrics.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

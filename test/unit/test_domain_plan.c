@@ -1,5 +1,5 @@
 /* The plan of a trust domain, rule by rule. */
-#include "rotation/domain_plan.h"
+#include "trust/rules/domain_plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

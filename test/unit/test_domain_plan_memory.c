@@ -1,5 +1,5 @@
 /* What the plan of a trust domain remembers and says, and when a certificate is renewed. */
-#include "rotation/domain_plan.h"
+#include "trust/rules/domain_plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "rotation/evidence.h"
+#include "evidence/evidence.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "node/file_watcher.h"
+#include "controlplane/agent/file_watcher.h"
 
 enum { PATIENCE_MS = 20 * 1000, FREED_WITHIN_MS = 5 * 1000, QUIET_MS = 400 };
 

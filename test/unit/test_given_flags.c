@@ -1,4 +1,4 @@
-#include "node/given_flags.h"
+#include "controlplane/agent/given_flags.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

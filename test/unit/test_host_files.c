@@ -1,4 +1,4 @@
-#include "node/host_files.h"
+#include "controlplane/agent/host_files.h"
 
 #include "support/nodetree.h"
 

@@ -1,4 +1,4 @@
-#include "node/host_way.h"
+#include "controlplane/agent/host_way.h"
 
 #include "support/nodetree.h"
 

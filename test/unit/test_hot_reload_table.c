@@ -1,6 +1,6 @@
 /* The table of openFuyao's page "Certificate Hot Reload" (v25.09), row by row: what is decided for each parameter, for
  * that distribution and for upstream by version. */
-#include "rotation/decide.h"
+#include "policy/rules/decide.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
-#include "rotation/diff.h"
+#include "evidence/diff.h"
 #include "support/yamltext.h"
 
 enum { LEAF = CR_CHANGE_LEAF_RENEWED, CA = CR_CHANGE_TRUST_ADDED, KEY = CR_CHANGE_OPAQUE };

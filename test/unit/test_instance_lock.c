@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "node/instance_lock.h"
+#include "controlplane/agent/instance_lock.h"
 
 static void test_one_process_has_it_and_the_kernel_takes_it_back(void **state)
 {

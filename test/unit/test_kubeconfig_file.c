@@ -1,4 +1,4 @@
-#include "node/kubeconfig_file.h"
+#include "controlplane/agent/kubeconfig_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "node/kubelet_files.h"
+#include "controlplane/agent/kubelet_files.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "rotation/leaf_spec.h"
+#include "trust/rules/leaf_spec.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

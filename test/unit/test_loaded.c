@@ -1,4 +1,4 @@
-#include "node/loaded.h"
+#include "controlplane/agent/loaded.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

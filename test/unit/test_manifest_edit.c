@@ -1,4 +1,4 @@
-#include "node/manifest_edit.h"
+#include "controlplane/agent/manifest_edit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include "base/strings.h"
 #include "codec/yaml.h"
-#include "node/static_pod.h"
+#include "controlplane/agent/static_pod.h"
 #include "sys/file.h"
 
 static const char annotation[] = "certroll.dev/restart";

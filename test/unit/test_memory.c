@@ -1,4 +1,4 @@
-#include "controllers/memory.h"
+#include "evidence/memory.h"
 
 #include <pthread.h>
 #include <setjmp.h>

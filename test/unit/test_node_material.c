@@ -1,4 +1,4 @@
-#include "node/material.h"
+#include "controlplane/agent/node_material.h"
 
 #include <limits.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-#include "node/reading.h"
+#include "controlplane/agent/node_reading.h"
 
 #include "support/nodetree.h"
 #include "support/testcerts.h"

@@ -1,4 +1,4 @@
-#include "node/restart.h"
+#include "controlplane/agent/node_restart.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include "support/nodetree.h"
 
 #include "base/clock.h"
-#include "node/static_pod.h"
+#include "controlplane/agent/static_pod.h"
 #include "sys/file.h"
 
 #define MANIFESTS "/etc/kubernetes/manifests"

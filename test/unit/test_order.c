@@ -5,7 +5,7 @@
 #include <cmocka.h>
 
 #include "base/strings.h"
-#include "node/order.h"
+#include "controlplane/agent/order.h"
 
 /* Everything that makes it possible. */
 #define VIEW(...)                                                                                                      \

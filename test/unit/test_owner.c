@@ -1,4 +1,4 @@
-#include "controllers/owner.h"
+#include "cluster/owner.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

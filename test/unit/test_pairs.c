@@ -1,4 +1,4 @@
-#include "node/pairs.h"
+#include "controlplane/agent/pairs.h"
 
 #include "support/builtin.h"
 #include "support/nodescene.h"

@@ -1,4 +1,4 @@
-#include "node/parameters.h"
+#include "controlplane/agent/parameters.h"
 
 #include "support/builtin.h"
 #include "support/nodescene.h"

@@ -1,5 +1,5 @@
 /* The plan, driven as the controller drives it: plan, record, act, look again. */
-#include "rotation/plan.h"
+#include "policy/rules/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "codec/yaml.h"
-#include "rotation/diff.h"
+#include "evidence/diff.h"
 #include "support/gates.h"
 #include "support/recorded.h"
 

@@ -1,7 +1,7 @@
 /* Restarts before the record, and what becomes of them when the record never comes: one Secret, two consumers that read
  * its CA once (Rate Limit), an operator that may be killed at any moment. A state of the Secret is a word; its leaf and
  * its CA are called after it, or "leaf/ca". */
-#include "rotation/plan.h"
+#include "policy/rules/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
-#include "rotation/diff.h"
+#include "evidence/diff.h"
 #include "support/gates.h"
 #include "support/recorded.h"
 #include "support/yamltext.h"

@@ -1,6 +1,6 @@
 /* The plan for kinds that restart in a way of their own, or not at all: one Secret, one consumer of unknown software,
  * driven as the controller drives it. */
-#include "rotation/plan.h"
+#include "policy/rules/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
-#include "rotation/diff.h"
+#include "evidence/diff.h"
 #include "support/recorded.h"
 #include "support/yamltext.h"
 

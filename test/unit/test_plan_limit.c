@@ -1,5 +1,5 @@
 /* Restarts under way: three consumers of unknown software, and one Secret. */
-#include "rotation/plan.h"
+#include "policy/rules/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
-#include "rotation/diff.h"
+#include "evidence/diff.h"
 #include "support/recorded.h"
 #include "support/yamltext.h"
 

@@ -1,5 +1,5 @@
 /* Leaves that are not for a name in use: a policy with two Secrets and one workload, over time. */
-#include "rotation/plan.h"
+#include "policy/rules/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "codec/yaml.h"
-#include "rotation/diff.h"
-#include "rotation/plan.h"
+#include "evidence/diff.h"
+#include "policy/rules/plan.h"
 #include "support/recorded.h"
 
 enum { START = 1000 * 1000 * 1000, SECRETS = 1, CONSUMERS = 2 };

@@ -1,5 +1,5 @@
 /* What a plan makes of opaque material and of immutable Secrets: one Secret, one consumer, over time. */
-#include "rotation/plan.h"
+#include "policy/rules/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
-#include "rotation/diff.h"
+#include "evidence/diff.h"
 #include "support/recorded.h"
 #include "support/yamltext.h"
 

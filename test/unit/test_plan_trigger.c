@@ -2,8 +2,8 @@
  * of it. */
 #include "support/scene.h"
 
-#include "rotation/diff.h"
-#include "rotation/evidence.h"
+#include "evidence/diff.h"
+#include "evidence/evidence.h"
 
 /* One Deployment with one Secret and two pods: nginx, and its reloader. */
 

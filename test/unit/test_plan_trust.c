@@ -1,7 +1,7 @@
 /* What is seen of the CAs that pods trust, and what becomes of it: settled at once, stale, or left to time. */
 #include "support/scene.h"
 
-#include "rotation/diff.h"
+#include "evidence/diff.h"
 
 /* One Deployment with software and verify of a test's choice, with one Secret and two pods. */
 

@@ -1,5 +1,5 @@
 /* What pods show while nothing changes: at first sight, and of pods that come later. */
-#include "rotation/plan.h"
+#include "policy/rules/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Windows in the plan: what is held outside of them, what is not, and what is said of it. */
-#include "rotation/plan.h"
+#include "policy/rules/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "codec/yaml.h"
-#include "rotation/diff.h"
-#include "rotation/schedule.h"
+#include "evidence/diff.h"
+#include "policy/rules/schedule.h"
 #include "support/recorded.h"
 
 enum { PODS = 2, SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE };

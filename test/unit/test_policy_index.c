@@ -1,6 +1,6 @@
 /* Which policies an event is reported to: the rules as a table, and what is looked up against what each policy would
  * say if it were asked by itself. */
-#include "controllers/policy_index.h"
+#include "cluster/policy_index.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "base/buffer.h"
 #include "base/strings.h"
 #include "kube/object.h"
-#include "rotation/discover.h"
+#include "workload/discover.h"
 #include "support/yamltext.h"
 
 static bool put(struct cr_policy_index *index, const char *yaml, struct cr_strvec *notified)

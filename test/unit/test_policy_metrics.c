@@ -1,4 +1,4 @@
-#include "controllers/policy_metrics.h"
+#include "policy/controller/policy_metrics.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "controllers/probe_slots.h"
+#include "policy/controller/probe_slots.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

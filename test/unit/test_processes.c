@@ -1,4 +1,4 @@
-#include "node/processes.h"
+#include "controlplane/agent/processes.h"
 
 #include <grp.h>
 #include <linux/capability.h>

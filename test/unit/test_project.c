@@ -1,5 +1,5 @@
 /* What the cache keeps of objects: all that some rule reads, and little else. */
-#include "controllers/project.h"
+#include "cluster/project.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "node/prove.h"
+#include "controlplane/agent/prove.h"
 
 #include <openssl/x509.h>
 

@@ -1,4 +1,4 @@
-#include "rotation/reloader.h"
+#include "workload/reloader.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
-#include "rotation/diff.h"
+#include "evidence/diff.h"
 #include "support/yamltext.h"
 
 #define PORT    "ports: [{name: metrics, containerPort: 1}, {name: certroll-reload, containerPort: 9950}]"

@@ -1,4 +1,4 @@
-#include "controllers/reloader_memory.h"
+#include "evidence/reloader_memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "rotation/reloader_page.h"
+#include "evidence/reloader_page.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

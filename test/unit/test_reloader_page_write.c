@@ -10,7 +10,7 @@
 
 #include "base/strings.h"
 #include "codec/json.h"
-#include "rotation/reloader_page.h"
+#include "evidence/reloader_page.h"
 
 static void fill(char out[CR_SHA256_HEX], char letter)
 {

@@ -1,4 +1,4 @@
-#include "rotation/reloader_sighting.h"
+#include "evidence/reloader_sighting.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "node/report.h"
+#include "controlplane/agent/report.h"
 
 #include "support/nodescene.h"
 #include "support/testcerts.h"

@@ -1,4 +1,4 @@
-#include "controllers/reservations.h"
+#include "policy/controller/reservations.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-#include "rotation/rollout.h"
+#include "workload/rollout.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

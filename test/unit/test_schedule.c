@@ -1,5 +1,5 @@
 /* With the time zone database of this machine. */
-#include "rotation/schedule.h"
+#include "policy/rules/schedule.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

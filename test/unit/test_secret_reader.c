@@ -1,6 +1,6 @@
 /* When and by whom Secrets are read. What reading one means is test_secret_view's: here it ends when the test lets it.
  */
-#include "controllers/secret_reader.h"
+#include "cluster/secret_reader.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-#include "controllers/secret_refs.h"
+#include "cluster/secret_refs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Where a policy's Secrets are read from. The cache is the test's own: that one lags behind, or has not read a Secret
  * through the names of a policy, cannot be had on demand. */
-#include "controllers/secret_source.h"
+#include "cluster/secret_source.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "codec/base64.h"
-#include "controllers/secret_reader.h"
+#include "cluster/secret_reader.h"
 #include "kube/object.h"
 #include "support/fakeapi.h"
 #include "support/testcerts.h"

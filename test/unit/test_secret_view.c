@@ -1,4 +1,4 @@
-#include "controllers/secret_view.h"
+#include "cluster/secret_view.h"
 
 #include <openssl/evp.h>
 #include <openssl/x509.h>
@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "codec/base64.h"
-#include "controllers/secret_reader.h"
+#include "cluster/secret_reader.h"
 #include "kube/object.h"
 #include "support/testcerts.h"
 #include "support/yamltext.h"

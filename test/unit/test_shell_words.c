@@ -1,4 +1,4 @@
-#include "node/shell_words.h"
+#include "controlplane/agent/shell_words.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "rotation/shutdown_hook.h"
+#include "workload/shutdown_hook.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

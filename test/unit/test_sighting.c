@@ -1,4 +1,4 @@
-#include "rotation/sighting.h"
+#include "evidence/sighting.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "node/static_pod.h"
+#include "controlplane/agent/static_pod.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

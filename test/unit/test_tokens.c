@@ -1,10 +1,10 @@
-#include "node/reading.h"
+#include "controlplane/agent/node_reading.h"
 
 #include "support/nodetree.h"
 #include "support/testjwt.h"
 
 #include "base/clock.h"
-#include "node/survey.h"
+#include "controlplane/agent/survey.h"
 
 #define PODS   "/var/lib/kubelet/pods/"
 #define VOLUME "/volumes/kubernetes.io~projected/"

@@ -1,4 +1,4 @@
-#include "controllers/trust_memory.h"
+#include "evidence/trust_memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

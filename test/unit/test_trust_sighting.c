@@ -1,4 +1,4 @@
-#include "rotation/trust_sighting.h"
+#include "evidence/trust_sighting.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
-#include "controllers/trust_sources.h"
+#include "policy/controller/trust_sources.h"
 #include "support/testcerts.h"
 
 enum { HOUR_S = 3600 };

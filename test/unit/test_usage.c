@@ -1,4 +1,4 @@
-#include "rotation/usage.h"
+#include "catalogue/usage.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "controllers/watch_scope.h"
+#include "cluster/watch_scope.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The world of a policy, gathered from a real cache: what is effective, and the part of it that another policy has. */
-#include "controllers/world.h"
+#include "policy/controller/world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

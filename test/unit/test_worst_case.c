@@ -1,4 +1,4 @@
-#include "rotation/worst_case.h"
+#include "workload/worst_case.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "controllers/zones.h"
+#include "policy/controller/zones.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -11,7 +11,7 @@ import yaml  # PyYAML: Debian's python3-yaml, or test/requirements.txt
 
 from .ui import DevError
 
-FOLDER = Path("pkg/rotation/catalogue")
+FOLDER = Path("pkg/catalogue/data")
 _FAMILIES = {
     "kubernetes": "Kubernetes",
     "openfuyao": "Kubernetes of openFuyao",
@@ -26,12 +26,12 @@ _FAMILIES = {
 # How long a method takes when the entry does not say: capability.c.
 _DELAYS = {"Watch": "5s", "ApiWatch": "5s", "PerHandshake": "1s"}
 _INTRODUCTION = """\
-<!-- Made by `hack/docs catalogue` from pkg/rotation/catalogue/: edit those files, not this page. -->
+<!-- Made by `hack/docs catalogue` from pkg/catalogue/data/: edit those files, not this page. -->
 
 # The catalogue
 
 What known software does with new TLS material: {entries} entries, {rows} rows. It is data, embedded into the operator
-([pkg/rotation/catalogue](../pkg/rotation/catalogue)). How it leads to a decision is in [decisions.md](decisions.md).
+([pkg/catalogue/data](../pkg/catalogue/data)). How it leads to a decision is in [decisions.md](decisions.md).
 
 ## How to read it
 

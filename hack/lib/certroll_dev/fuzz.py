@@ -23,7 +23,7 @@ LOGS = BUILD / "logs"
 # A process that has to wait for a busy machine is no input that takes long.
 _LIMITS = ("-max_len=65536", "-timeout=60", "-rss_limit_mb=1024")
 _RUNS = re.compile(r"^stat::number_of_executed_units:\s+(\d+)$", re.MULTILINE)
-_FUNCTION = re.compile(r"^(?:UN)?COVERED_FUNC: hits: \d+ edges: (\d+)/(\d+) \S+ (?:\S*/)?pkg/(\w+/\w+)\.c(?::\d+)?$", re.MULTILINE)
+_FUNCTION = re.compile(r"^(?:UN)?COVERED_FUNC: hits: \d+ edges: (\d+)/(\d+) \S+ (?:\S*/)?pkg/([\w/]+)\.c(?::\d+)?$", re.MULTILINE)
 _ABOUT = re.compile(r"^/\*(.*?)\*/", re.DOTALL | re.MULTILINE)
 
 

@@ -76,7 +76,7 @@ def apply(mutation: Mutation, root: Path = paths.REPOSITORY) -> None:
 def choose(seed: int, count: int, root: Path = paths.REPOSITORY) -> list[Mutation]:
     """In turn from each folder of pkg/ and of each kind; of another kind where a folder has none left of this one."""
     chance = random.Random(seed)
-    folders = sorted(folder.name for folder in (root / "pkg").iterdir() if folder.is_dir())
+    folders = sorted({str(file.parent.relative_to(root / "pkg")) for file in (root / "pkg").rglob("*.c")})
     chance.shuffle(folders)
     candidates = {folder: _candidates(root, folder) for folder in folders}
     for found in candidates.values():

@@ -10,8 +10,8 @@
 #include "base/strings.h"
 #include "codec/base64.h"
 #include "codec/yaml.h"
-#include "controllers/domain_entry.h"
-#include "controllers/domain_objects.h"
+#include "kube/entry.h"
+#include "trust/controller/domain_objects.h"
 #include "kube/object.h"
 
 enum { OBJECTS_MAX = 3 * GAME_SECRETS_MAX, ROUNDS = 16 };

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
-#include "controllers/trust_sources.h"
+#include "policy/controller/trust_sources.h"
 
 static struct cr_entry entry_of(const char *text)
 {

@@ -7,9 +7,9 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/strings.h"
-#include "rotation/decide.h"
-#include "rotation/diff.h"
-#include "rotation/usage.h"
+#include "policy/rules/decide.h"
+#include "evidence/diff.h"
+#include "catalogue/usage.h"
 
 static const char help[] =
     "usage: catalogue_driver [--catalogue FILE] SECRET CERTIFICATE PRIVATE-KEY TRUST CHANGE... < PodSpec\n"

@@ -4,7 +4,7 @@
 
 #include "codec/json.h"
 #include "net/page_fetch.h"
-#include "rotation/certs_page.h"
+#include "evidence/certs_page.h"
 
 static void add_all(struct cr_json *object, const char *key, const struct cr_strvec *words)
 {

@@ -19,7 +19,7 @@ from certroll_dev.layout import Machine
 from programs.observe import Entry
 from rows.row import Row
 
-_CATALOGUE = paths.REPOSITORY / "pkg/rotation/catalogue/kubernetes.yaml"
+_CATALOGUE = paths.REPOSITORY / "pkg/catalogue/data/kubernetes.yaml"
 NOT_OBSERVABLE = "NotObservable"
 # As catalogue's capability.c has them.
 _DELAYS = {"Watch": 5000, "ApiWatch": 5000, "PerHandshake": 1000, "Signal": 30000}

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "rotation/catalogue.h"
+#include "catalogue/catalogue.h"
 
 static struct cr_catalogue *builtin;
 

@@ -16,7 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
-#include "rotation/control_plane.h"
+#include "controlplane/rules/control_plane_plan.h"
 
 enum { SCENE_NODES = 3, SCENE_ROWS = 32, SCENE_COMPONENTS = 5, SCENE_TEXT = 12, SCENE_OBJECTS = 4 };
 static const int64_t scene_now = 1800000000000;

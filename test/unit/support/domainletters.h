@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/strings.h"
-#include "rotation/domain_plan.h"
+#include "trust/rules/domain_plan.h"
 
 enum { CAS = 18, OBJECTS = 4, HOUR = 3600 * 1000 };
 static const int64_t now_ms = 1800000000000;

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "codec/base64.h"
-#include "controllers/domain_objects.h"
+#include "trust/controller/domain_objects.h"
 #include "kube/object.h"
 #include "pki/x509.h"
 #include "support/fakestore.h"

@@ -3,7 +3,7 @@
 #define CR_TEST_GATES_H
 
 #include "base/strings.h"
-#include "rotation/plan.h"
+#include "policy/rules/plan.h"
 
 /* A reason and a text come together, and who is Blocked waits for a person, who is Pending does not. */
 static inline void gates_check(const struct cr_plan *plan)

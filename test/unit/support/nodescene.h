@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
-#include "node/parameters.h"
+#include "controlplane/agent/parameters.h"
 
 /* Path and text, up to a NULL path; a NULL text cannot be read. */
 struct scene_file {

@@ -15,7 +15,7 @@
 #include "base/buffer.h"
 #include "base/strings.h"
 #include "pki/digest.h"
-#include "rotation/plan.h"
+#include "policy/rules/plan.h"
 #include "support/gates.h"
 #include "support/recorded.h"
 #include "support/yamltext.h"

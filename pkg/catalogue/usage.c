@@ -1,0 +1,349 @@
+#include "catalogue/usage.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/strings.h"
+
+const char *cr_usage_kind_name(enum cr_usage_kind kind)
+{
+    static const char *const names[] = {
+        [CR_USAGE_VOLUME] = "Volume",
+        [CR_USAGE_PROJECTED] = "Projected",
+        [CR_USAGE_SUBPATH] = "SubPath",
+        [CR_USAGE_ENV] = "Env",
+    };
+    return (size_t)kind < cr_array_len(names) ? names[kind] : "";
+}
+
+bool cr_usage_refreshes(enum cr_usage_kind kind)
+{
+    return kind == CR_USAGE_VOLUME || kind == CR_USAGE_PROJECTED;
+}
+
+void cr_usage_list_dispose(struct cr_usage_list *list)
+{
+    for (size_t i = 0; i < list->len; i++) {
+        struct cr_usage *usage = &list->items[i];
+        free(usage->container);
+        free(usage->image);
+        free(usage->directory);
+        cr_strvec_dispose(&usage->keys);
+        cr_strvec_dispose(&usage->paths);
+    }
+    free(list->items);
+    *list = (struct cr_usage_list){0};
+}
+
+/* One container of a walk through the PodSpec. */
+struct walk {
+    const struct cr_json *pod_spec;
+    const struct cr_json *container;
+    const char *secret;
+    bool init;
+    struct cr_usage_list *out;
+};
+
+static struct cr_usage *add_usage(const struct walk *walk, enum cr_usage_kind kind)
+{
+    struct cr_usage_list *out = walk->out;
+    out->items = cr_reallocarray(out->items, out->len + 1, sizeof *out->items);
+    struct cr_usage *usage = &out->items[out->len++];
+    *usage = (struct cr_usage){
+        .container = cr_strdup(cr_or_empty(cr_json_string_at(walk->container, "name"))),
+        .image = cr_strdup(cr_or_empty(cr_json_string_at(walk->container, "image"))),
+        .init = walk->init,
+        .kind = kind,
+    };
+    return usage;
+}
+
+static void add_file(struct cr_usage *usage, const char *key, char *path)
+{
+    cr_strvec_add(&usage->keys, key);
+    cr_strvec_add(&usage->paths, path);
+    free(path);
+}
+
+/* "/certs/" and "/certs" are the same place. */
+static char *without_trailing_slash(const char *path)
+{
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    return cr_strndup(path, len);
+}
+
+/* --- mounts --- */
+
+/* The volume's root as a path inside of it sees it: "./tls.crt" and "..data/tls.crt" are tls.crt. */
+static const char *inside_of_volume(const char *sub_path)
+{
+    static const char *const same[] = {"./", "..data/"};
+    for (bool again = true; again;) {
+        again = false;
+        for (size_t i = 0; i < cr_array_len(same); i++) {
+            if (cr_starts_with(sub_path, same[i])) {
+                sub_path += strlen(same[i]);
+                again = true;
+            }
+        }
+    }
+    return cr_streq(sub_path, ".") || cr_streq(sub_path, "..data") ? "" : sub_path;
+}
+
+/* Where a path of the volume shows below a mount of the sub-path; NULL when it does not. "" is the whole volume. */
+static char *below_sub_path(const char *directory, const char *sub_path, const char *path)
+{
+    size_t len = strlen(sub_path);
+    if (len == 0)
+        return cr_asprintf("%s/%s", directory, path);
+    if (strncmp(path, sub_path, len) != 0)
+        return NULL;
+    if (path[len] == '\0')
+        return cr_strdup(directory);
+    return path[len] == '/' ? cr_asprintf("%s%s", directory, path + len) : NULL;
+}
+
+static void add_sub_path(struct cr_usage *usage, const struct cr_json *items, const char *sub_path)
+{
+    if (!sub_path || strstr(sub_path, "$("))
+        return;
+    cr_autofree char *trimmed = without_trailing_slash(inside_of_volume(sub_path));
+    if (cr_json_len(items) == 0) {
+        if (*trimmed)
+            add_file(usage, trimmed, cr_strdup(usage->directory));
+        return;
+    }
+    for (const struct cr_json *item = cr_json_first(items); item; item = cr_json_next(item)) {
+        char *path = below_sub_path(usage->directory, trimmed, cr_or_empty(cr_json_string_at(item, "path")));
+        if (path)
+            add_file(usage, cr_or_empty(cr_json_string_at(item, "key")), path);
+    }
+}
+
+static void add_items(struct cr_usage *usage, const struct cr_json *items)
+{
+    for (const struct cr_json *item = cr_json_first(items); item; item = cr_json_next(item)) {
+        const char *path = inside_of_volume(cr_or_empty(cr_json_string_at(item, "path")));
+        add_file(usage, cr_or_empty(cr_json_string_at(item, "key")), cr_asprintf("%s/%s", usage->directory, path));
+    }
+}
+
+/* kind: Volume or Projected, unless the mount has a sub-path. */
+static void add_mount(const struct walk *walk, const struct cr_json *mount, enum cr_usage_kind kind,
+                      const struct cr_json *items)
+{
+    const char *sub_path = cr_json_string_at(mount, "subPath");
+    const char *expr = cr_json_string_at(mount, "subPathExpr");
+    bool partial = (sub_path && *sub_path) || (expr && *expr);
+    struct cr_usage *usage = add_usage(walk, partial ? CR_USAGE_SUBPATH : kind);
+    usage->directory = without_trailing_slash(cr_or_empty(cr_json_string_at(mount, "mountPath")));
+    if (partial)
+        add_sub_path(usage, items, sub_path && *sub_path ? sub_path : expr);
+    else
+        add_items(usage, items);
+}
+
+static void add_volume(const struct walk *walk, const struct cr_json *mount, const struct cr_json *volume)
+{
+    if (cr_streq(cr_json_string_at(volume, "secret", "secretName"), walk->secret))
+        add_mount(walk, mount, CR_USAGE_VOLUME, cr_json_at(volume, "secret", "items"));
+    const struct cr_json *sources = cr_json_at(volume, "projected", "sources");
+    for (const struct cr_json *source = cr_json_first(sources); source; source = cr_json_next(source))
+        if (cr_streq(cr_json_string_at(source, "secret", "name"), walk->secret))
+            add_mount(walk, mount, CR_USAGE_PROJECTED, cr_json_at(source, "secret", "items"));
+}
+
+static const struct cr_json *named(const struct cr_json *list, const char *name)
+{
+    for (const struct cr_json *item = cr_json_first(list); name && item; item = cr_json_next(item))
+        if (cr_streq(cr_json_string_at(item, "name"), name))
+            return item;
+    return NULL;
+}
+
+static void collect_mounts(const struct walk *walk)
+{
+    const struct cr_json *volumes = cr_json_get(walk->pod_spec, "volumes");
+    const struct cr_json *mounts = cr_json_get(walk->container, "volumeMounts");
+    for (const struct cr_json *mount = cr_json_first(mounts); mount; mount = cr_json_next(mount))
+        add_volume(walk, mount, named(volumes, cr_json_string_at(mount, "name")));
+}
+
+/* --- environment --- */
+
+static void collect_environment(const struct walk *walk)
+{
+    struct cr_usage *usage = NULL;
+    const struct cr_json *env = cr_json_get(walk->container, "env");
+    for (const struct cr_json *var = cr_json_first(env); var; var = cr_json_next(var)) {
+        const struct cr_json *ref = cr_json_at(var, "valueFrom", "secretKeyRef");
+        if (!cr_streq(cr_json_string_at(ref, "name"), walk->secret))
+            continue;
+        if (!usage)
+            usage = add_usage(walk, CR_USAGE_ENV);
+        add_file(usage, cr_or_empty(cr_json_string_at(ref, "key")),
+                 cr_strdup(cr_or_empty(cr_json_string_at(var, "name"))));
+    }
+    const struct cr_json *sources = cr_json_get(walk->container, "envFrom");
+    for (const struct cr_json *source = cr_json_first(sources); source; source = cr_json_next(source))
+        if (cr_streq(cr_json_string_at(source, "secretRef", "name"), walk->secret))
+            add_usage(walk, CR_USAGE_ENV)->directory = cr_strdup(cr_or_empty(cr_json_string_at(source, "prefix")));
+}
+
+static void collect_containers(struct walk walk, const char *list)
+{
+    bool init = cr_streq(list, "initContainers");
+    const struct cr_json *containers = cr_json_get(walk.pod_spec, list);
+    for (const struct cr_json *c = cr_json_first(containers); c; c = cr_json_next(c)) {
+        walk.container = c;
+        /* kubernetes.io/docs/concepts/workloads/pods/sidecar-containers: it runs as long as the pod. */
+        walk.init = init && !cr_streq(cr_json_string_at(c, "restartPolicy"), "Always");
+        collect_mounts(&walk);
+        collect_environment(&walk);
+    }
+}
+
+void cr_usage_collect(const struct cr_json *pod_spec, const char *secret, struct cr_usage_list *out)
+{
+    *out = (struct cr_usage_list){0};
+    if (!secret)
+        return;
+    struct walk walk = {.pod_spec = pod_spec, .secret = secret, .out = out};
+    collect_containers(walk, "initContainers");
+    collect_containers(walk, "containers");
+}
+
+/* --- names --- */
+
+static void add_name(struct cr_strvec *out, const char *name)
+{
+    if (name && *name)
+        cr_strvec_add_unique(out, name);
+}
+
+static void names_of_container(const struct cr_json *container, struct cr_strvec *out)
+{
+    const struct cr_json *env = cr_json_get(container, "env");
+    for (const struct cr_json *var = cr_json_first(env); var; var = cr_json_next(var))
+        add_name(out, cr_json_string_at(var, "valueFrom", "secretKeyRef", "name"));
+    const struct cr_json *sources = cr_json_get(container, "envFrom");
+    for (const struct cr_json *source = cr_json_first(sources); source; source = cr_json_next(source))
+        add_name(out, cr_json_string_at(source, "secretRef", "name"));
+}
+
+void cr_usage_secrets(const struct cr_json *pod_spec, struct cr_strvec *out)
+{
+    const struct cr_json *volumes = cr_json_get(pod_spec, "volumes");
+    for (const struct cr_json *volume = cr_json_first(volumes); volume; volume = cr_json_next(volume)) {
+        add_name(out, cr_json_string_at(volume, "secret", "secretName"));
+        const struct cr_json *sources = cr_json_at(volume, "projected", "sources");
+        for (const struct cr_json *source = cr_json_first(sources); source; source = cr_json_next(source))
+            add_name(out, cr_json_string_at(source, "secret", "name"));
+    }
+    static const char *const lists[] = {"initContainers", "containers"};
+    for (size_t i = 0; i < cr_array_len(lists); i++) {
+        const struct cr_json *containers = cr_json_get(pod_spec, lists[i]);
+        for (const struct cr_json *c = cr_json_first(containers); c; c = cr_json_next(c))
+            names_of_container(c, out);
+    }
+}
+
+/* --- whole objects --- */
+
+/* A volume that no container mounts must be there when a pod starts, but is not read. */
+static void names_of_workload(const struct cr_json *workload, struct cr_strvec *out)
+{
+    const struct cr_json *pod_spec = cr_json_at(workload, "spec", "template", "spec");
+    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    cr_usage_secrets(pod_spec, &names);
+    for (size_t i = 0; i < names.len; i++) {
+        CR_CLEANUP(cr_usage_list) struct cr_usage_list usages = {0};
+        cr_usage_collect(pod_spec, names.items[i], &usages);
+        if (usages.len)
+            cr_strvec_add(out, names.items[i]);
+    }
+}
+
+static void names_of_ingress(const struct cr_json *ingress, struct cr_strvec *out)
+{
+    const struct cr_json *tls = cr_json_at(ingress, "spec", "tls");
+    for (const struct cr_json *entry = cr_json_first(tls); entry; entry = cr_json_next(entry))
+        add_name(out, cr_json_string_at(entry, "secretName"));
+}
+
+/* gateway.networking.k8s.io SecretObjectReference: group "" and kind Secret are the defaults. */
+static bool is_own_secret(const struct cr_json *ref, const struct cr_json *gateway)
+{
+    const char *group = cr_json_string_at(ref, "group");
+    const char *kind = cr_json_string_at(ref, "kind");
+    const char *ns = cr_json_string_at(ref, "namespace");
+    return (!group || !*group) && (!kind || cr_streq(kind, "Secret")) &&
+           (!ns || cr_streq(ns, cr_json_string_at(gateway, "metadata", "namespace")));
+}
+
+static void names_of_gateway(const struct cr_json *gateway, struct cr_strvec *out)
+{
+    const struct cr_json *listeners = cr_json_at(gateway, "spec", "listeners");
+    for (const struct cr_json *listener = cr_json_first(listeners); listener; listener = cr_json_next(listener)) {
+        const struct cr_json *refs = cr_json_at(listener, "tls", "certificateRefs");
+        for (const struct cr_json *ref = cr_json_first(refs); ref; ref = cr_json_next(ref))
+            if (is_own_secret(ref, gateway))
+                add_name(out, cr_json_string_at(ref, "name"));
+    }
+}
+
+void cr_usage_of_object(const char *kind, const struct cr_json *object, struct cr_strvec *out)
+{
+    static const struct {
+        const char *kind;
+        void (*names)(const struct cr_json *object, struct cr_strvec *out);
+    } kinds[] = {{"Deployment", names_of_workload}, {"StatefulSet", names_of_workload},
+                 {"DaemonSet", names_of_workload},  {"ReplicaSet", names_of_workload},
+                 {"Rollout", names_of_workload},    {"Ingress", names_of_ingress},
+                 {"Gateway", names_of_gateway}};
+    for (size_t i = 0; i < cr_array_len(kinds); i++)
+        if (cr_streq(kinds[i].kind, kind))
+            kinds[i].names(object, out);
+}
+
+/* --- hosts --- */
+
+static void add_host(struct cr_strvec *out, const char *host)
+{
+    if (host && *host && out->len < CR_USAGE_HOSTS_MAX)
+        cr_strvec_add_unique(out, host);
+}
+
+static void hosts_of_ingress(const struct cr_json *ingress, const char *secret, struct cr_strvec *out)
+{
+    const struct cr_json *tls = cr_json_at(ingress, "spec", "tls");
+    for (const struct cr_json *entry = cr_json_first(tls); entry; entry = cr_json_next(entry)) {
+        if (!cr_streq(cr_json_string_at(entry, "secretName"), secret))
+            continue;
+        const struct cr_json *hosts = cr_json_get(entry, "hosts");
+        for (const struct cr_json *host = cr_json_first(hosts); host; host = cr_json_next(host))
+            add_host(out, cr_json_string(host));
+    }
+}
+
+static void hosts_of_gateway(const struct cr_json *gateway, const char *secret, struct cr_strvec *out)
+{
+    const struct cr_json *listeners = cr_json_at(gateway, "spec", "listeners");
+    for (const struct cr_json *listener = cr_json_first(listeners); listener; listener = cr_json_next(listener)) {
+        const struct cr_json *refs = cr_json_at(listener, "tls", "certificateRefs");
+        const struct cr_json *only = cr_json_first(refs);
+        if (only && !cr_json_next(only) && is_own_secret(only, gateway) &&
+            cr_streq(cr_json_string_at(only, "name"), secret))
+            add_host(out, cr_json_string_at(listener, "hostname"));
+    }
+}
+
+void cr_usage_hosts(const char *kind, const struct cr_json *object, const char *secret, struct cr_strvec *out)
+{
+    if (cr_streq(kind, "Ingress"))
+        hosts_of_ingress(object, secret, out);
+    else if (cr_streq(kind, "Gateway"))
+        hosts_of_gateway(object, secret, out);
+}

@@ -1,0 +1,603 @@
+#include "cluster/cache.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "cluster/cache_internal.h"
+#include "cluster/project.h"
+#include "kube/object.h"
+#include "runtime/informer.h"
+
+enum { FIRST_ANSWER_MS = 10 * 1000 }; /* of an API server that is there */
+
+struct cache_informer {
+    struct cr_cache *cache; /* for the callbacks */
+    enum cr_cached what;
+    char *ns;                     /* NULL: all */
+    struct cr_store *store;       /* borrowed from the informer */
+    struct cr_informer *informer; /* the manager's, or ours, when optional */
+    /* The operator must be ready without kinds that a cluster may lack, so the manager does not know of their
+     * informers. */
+    struct cr_informer *optional; /* NULL: it is the manager's */
+    _Atomic int64_t started_ms;   /* monotonic; 0: no policy has asked for it yet */
+};
+
+static const struct cr_resource *const resources[CR_CACHED_COUNT] = {
+    [CR_CACHED_POLICIES] = &cr_res_policies,       [CR_CACHED_SECRETS] = &cr_res_secrets,
+    [CR_CACHED_DEPLOYMENTS] = &cr_res_deployments, [CR_CACHED_STATEFULSETS] = &cr_res_statefulsets,
+    [CR_CACHED_DAEMONSETS] = &cr_res_daemonsets,   [CR_CACHED_PODS] = &cr_res_pods,
+    [CR_CACHED_INGRESSES] = &cr_res_ingresses,     [CR_CACHED_GATEWAYS] = &cr_res_gateways,
+    [CR_CACHED_BUDGETS] = &cr_res_budgets,         [CR_CACHED_REPLICASETS] = &cr_res_replicasets,
+    [CR_CACHED_ROLLOUTS] = &cr_res_rollouts,
+};
+
+/* Each Deployment and Argo Rollout has up to ten old ReplicaSets: the API server leaves them out. */
+static const char bare_replica_sets[] = "!pod-template-hash,!rollouts-pod-template-hash";
+
+static bool is_optional(enum cr_cached what)
+{
+    return what == CR_CACHED_INGRESSES || what == CR_CACHED_GATEWAYS || what == CR_CACHED_BUDGETS ||
+           what == CR_CACHED_REPLICASETS || what == CR_CACHED_ROLLOUTS;
+}
+
+/* Those that use Secrets. */
+static const enum cr_cached users[] = {CR_CACHED_DEPLOYMENTS, CR_CACHED_STATEFULSETS, CR_CACHED_DAEMONSETS,
+                                       CR_CACHED_REPLICASETS, CR_CACHED_ROLLOUTS,     CR_CACHED_INGRESSES,
+                                       CR_CACHED_GATEWAYS};
+
+static bool project(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
+{
+    const struct cache_informer *informer = arg;
+    switch (informer->what) {
+    case CR_CACHED_PODS:
+        cr_project_pod(json, snapshot);
+        return true;
+    case CR_CACHED_BUDGETS:
+        cr_project_budget(json, snapshot);
+        return true;
+    case CR_CACHED_POLICIES:
+        cr_project_policy(json);
+        return true;
+    case CR_CACHED_REPLICASETS:
+        if (cr_obj_controller(json))
+            return false;
+        break;
+    default:
+        break;
+    }
+    cr_project_user(resources[informer->what]->kind, json, snapshot);
+    return true;
+}
+
+const struct cr_policy *cr_cached_policy(const struct cr_snapshot *snapshot, const char **problem)
+{
+    return cr_projected_policy(snapshot, problem);
+}
+
+static struct cr_store *store_for(struct cr_cache *cache, enum cr_cached what, const char *ns)
+{
+    for (size_t i = 0; i < cache->informers_len; i++) {
+        const struct cache_informer *informer = &cache->informers[i];
+        if (informer->what == what && (!informer->ns || cr_streq(informer->ns, ns)))
+            return informer->store;
+    }
+    return NULL;
+}
+
+/* --- which policies an object concerns --- */
+
+void cr_cache_notify(struct cr_cache *cache, const struct cr_strvec *policies)
+{
+    for (size_t i = 0; i < policies->len; i++)
+        cache->options.on_policy(cache->options.arg, policies->items[i]);
+}
+
+/* The Secrets that a workload, Ingress or Gateway uses, as they are now. */
+struct used {
+    struct cr_used_secret *items;
+    struct cr_snapshot **snapshots; /* they keep the JSON */
+    size_t len;
+};
+
+static void used_cleanup(struct used *used)
+{
+    for (size_t i = 0; i < used->len; i++)
+        cr_snapshot_unref(used->snapshots[i]);
+    free(used->items);
+    free(used->snapshots);
+}
+
+/* extra: of the user; NULL: it does not exist. */
+static void add_used(struct cr_cache *cache, const char *ns, const void *extra, struct used *used)
+{
+    const struct cr_strvec *names = extra ? cr_projected_uses(extra) : NULL;
+    if (!names || !names->len)
+        return;
+    bool selects = cr_policy_index_selects(cache->index, ns);
+    used->items = cr_reallocarray(used->items, used->len + names->len, sizeof *used->items);
+    used->snapshots = cr_reallocarray(used->snapshots, used->len + names->len, sizeof(struct cr_snapshot *));
+    for (size_t i = 0; i < names->len; i++, used->len++) {
+        struct cr_snapshot *secret = selects ? cr_cache_get(cache, CR_CACHED_SECRETS, ns, names->items[i]) : NULL;
+        used->snapshots[used->len] = secret;
+        used->items[used->len] =
+            (struct cr_used_secret){.name = names->items[i], .secret = secret ? secret->json : NULL};
+    }
+}
+
+/* Called when a budget, or something that counts against one, has changed. */
+static void notify_budget_waiters(struct cr_cache *cache, const char *ns)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    cr_policy_index_of_budgets(cache->index, ns, &keys);
+    cr_cache_notify(cache, &keys);
+}
+
+/* before, after: what the projection made of the object then and now. */
+static void notify_user_changed(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
+                                const void *before, const void *after)
+{
+    if (before && cr_projected_rolling(before) && !(after && cr_projected_rolling(after)))
+        notify_budget_waiters(cache, ns);
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    __attribute__((cleanup(used_cleanup))) struct used used = {0};
+    CR_CLEANUP(cr_packed) struct cr_packed *template = after ? cr_cache_template_of(cache, ns, after) : NULL;
+    add_used(cache, ns, before, &used);
+    add_used(cache, ns, after, &used);
+    add_used(cache, ns, cr_packed_extra(template), &used);
+    enum cr_index_users users_of =
+        cache->options.hosts_in_use && cr_policy_kind_by_api(kind) ? CR_INDEX_ALL : CR_INDEX_DISCOVERING;
+    cr_policy_index_of_user(cache->index, ns, kind, name, used.items, used.len, users_of, &keys);
+    cr_cache_notify(cache, &keys);
+}
+
+static void notify_pod_changed(struct cr_cache *cache, const struct cr_change *change)
+{
+    const char *kind = NULL;
+    const char *name = NULL;
+    const void *extra = change->after ? change->after->extra : cr_packed_extra(change->before);
+    if (cr_projected_owner(extra, &kind, &name)) {
+        CR_CLEANUP(cr_packed)
+        struct cr_packed *workload = cr_cache_workload_packed(cache, change->ns, kind, name);
+        notify_user_changed(cache, change->ns, kind, name, NULL, cr_packed_extra(workload));
+    }
+    if (change->after)
+        return;
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *gone = cr_packed_open(change->before);
+    cache->options.on_pod_gone(cache->options.arg, cr_obj_uid(gone->json));
+}
+
+static void start_what_is_needed(struct cr_cache *cache, const struct cr_policy *policy);
+
+/* Takes the policy before its Secrets change, so that the next event of each Secret is read through this policy's key
+ * names. True: the policy wants other Secrets than before. */
+static bool take_policy(struct cr_cache *cache, const struct cr_json *object, struct cr_strvec *neighbours)
+{
+    struct cr_error problem = {0}; /* reported by the reconcile of the policy */
+    struct cr_policy *policy = cr_policy_decode(object, &problem);
+    if (policy) {
+        cr_secret_refs_add(cache->refs, policy);
+        start_what_is_needed(cache, policy);
+    }
+    return cr_policy_index_put(cache->index, object, policy, neighbours);
+}
+
+static void notify_policy_changed(struct cr_cache *cache, const struct cr_change *change)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    cr_autofree char *key = cr_asprintf("%s/%s", change->ns, change->name);
+    cr_strvec_add(&keys, key);
+    bool wants_other = true;
+    if (change->after)
+        wants_other = take_policy(cache, change->after->json, &keys);
+    else
+        cr_policy_index_remove(cache->index, change->ns, change->name, &keys);
+    if (wants_other) /* our own status writes cause many events, and an update looks through everything that is wanted
+                      */
+        cr_secret_watches_update(cache->secrets);
+    cr_cache_notify(cache, &keys);
+    cr_cache_notify_domains_of_policy(cache, change->ns);
+}
+
+static void on_change(void *arg, const struct cr_change *change)
+{
+    const struct cache_informer *informer = arg;
+    struct cr_cache *cache = informer->cache;
+    switch (informer->what) {
+    case CR_CACHED_POLICIES:
+        notify_policy_changed(cache, change);
+        return;
+    case CR_CACHED_PODS:
+        notify_pod_changed(cache, change);
+        return;
+    case CR_CACHED_BUDGETS:
+        notify_budget_waiters(cache, change->ns);
+        return;
+    default:
+        notify_user_changed(cache, change->ns, resources[informer->what]->kind, change->name,
+                            cr_packed_extra(change->before), change->after ? change->after->extra : NULL);
+        return;
+    }
+}
+
+/* --- what a cluster may lack --- */
+
+bool cr_cache_looks_at_hosts(const struct cr_cache *cache)
+{
+    return cache->options.hosts_in_use;
+}
+
+/* As consumers. */
+static bool may_consume(const struct cr_policy *policy, enum cr_cached what)
+{
+    if (policy->discover.enabled)
+        return true;
+    for (size_t i = 0; i < policy->consumers_len; i++)
+        if (cr_streq(policy->consumers[i].kind, resources[what]->kind))
+            return true;
+    return false;
+}
+
+static bool has_hosts(const struct cr_cache *cache, enum cr_cached what)
+{
+    return cache->options.hosts_in_use && cr_policy_kind_by_api(resources[what]->kind);
+}
+
+static bool needs(const struct cr_cache *cache, const struct cr_policy *policy, enum cr_cached what)
+{
+    if (what == CR_CACHED_BUDGETS)
+        return policy->restart.method != CR_RESTART_NEVER;
+    return has_hosts(cache, what) || may_consume(policy, what);
+}
+
+static bool is_asked_for(const struct cache_informer *informer, const struct cr_policy *policy)
+{
+    return is_optional(informer->what) && needs(informer->cache, policy, informer->what) &&
+           (!informer->ns || cr_streq(informer->ns, policy->ns));
+}
+
+/* Once one policy has asked for it, it stays. */
+static void start_what_is_needed(struct cr_cache *cache, const struct cr_policy *policy)
+{
+    for (size_t i = 0; i < cache->informers_len; i++) {
+        struct cache_informer *informer = &cache->informers[i];
+        if (!is_asked_for(informer, policy) || atomic_load(&informer->started_ms))
+            continue;
+        atomic_store(&informer->started_ms, cr_clock_monotonic_ms());
+        cr_informer_start(informer->optional);
+    }
+}
+
+static bool is_of(const struct cache_informer *informer, const struct cr_policy *policy)
+{
+    return !is_optional(informer->what) && (!informer->ns || cr_streq(informer->ns, policy->ns));
+}
+
+char *cr_cache_refused(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    for (size_t i = 0; i < cache->informers_len; i++) {
+        const struct cache_informer *informer = &cache->informers[i];
+        struct cr_error err = {0};
+        if (is_of(informer, policy) && cr_informer_refused(informer->informer, &err))
+            cr_buf_printf(&text, "%s%s.", text.len ? " " : "", err.text);
+    }
+    cr_cache_add_refused_secrets(cache, policy, status, &text);
+    return text.len ? cr_buf_steal(&text) : NULL;
+}
+
+bool cr_cache_waits(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status)
+{
+    for (size_t i = 0; i < cache->informers_len; i++) {
+        struct cache_informer *informer = &cache->informers[i];
+        struct cr_error err = {0};
+        if (is_of(informer, policy) && !cr_informer_synced(informer->informer))
+            return true;
+        if (!is_asked_for(informer, policy) || cr_informer_synced(informer->optional))
+            continue;
+        bool in_time = cr_clock_monotonic_ms() - atomic_load(&informer->started_ms) < FIRST_ANSWER_MS;
+        if (!cr_informer_healthy(informer->optional, &err) && err.kind == CR_ERR_TRANSIENT && in_time)
+            return true;
+    }
+    return cr_cache_waits_for_secrets(cache, policy, status);
+}
+
+char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    cr_cache_add_unseen_secrets(cache, policy, &text);
+    for (size_t i = 0; i < cache->informers_len; i++) {
+        struct cache_informer *informer = &cache->informers[i];
+        struct cr_error err = {0};
+        if (informer->what == CR_CACHED_BUDGETS || !is_asked_for(informer, policy) ||
+            cr_informer_healthy(informer->optional, &err) || err.kind == CR_ERR_NOT_FOUND)
+            continue;
+        cr_buf_printf(&text, "%s%s of kind %s cannot be seen: %s.", text.len ? " " : "",
+                      may_consume(policy, informer->what) ? "Consumers" : "Hosts in use",
+                      resources[informer->what]->kind, err.text);
+    }
+    return text.len ? cr_buf_steal(&text) : NULL;
+}
+
+char *cr_cache_budgets_unseen(struct cr_cache *cache, const char *ns)
+{
+    for (size_t i = 0; i < cache->informers_len; i++) {
+        const struct cache_informer *informer = &cache->informers[i];
+        struct cr_error err = {0};
+        if (informer->what == CR_CACHED_BUDGETS && (!informer->ns || cr_streq(informer->ns, ns)))
+            return cr_informer_healthy(informer->optional, &err) ? NULL : cr_strdup(err.text);
+    }
+    return cr_strdup("this namespace is not watched");
+}
+
+static bool is_needed_by(const struct cache_informer *informer, const char *ns, const char *name)
+{
+    const char *problem = NULL;
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_cache_get(informer->cache, CR_CACHED_POLICIES, ns, name);
+    const struct cr_policy *policy = snapshot ? cr_cached_policy(snapshot, &problem) : NULL;
+    return policy && (is_of(informer, policy) || is_asked_for(informer, policy));
+}
+
+/* Whether the kind can be seen has changed: notifies the policies that wait for it, or report that it cannot be seen.
+ */
+static void notify_dependent_policies(void *arg)
+{
+    const struct cache_informer *informer = arg;
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    cr_cache_keys(informer->cache, CR_CACHED_POLICIES, informer->ns, &keys);
+    for (size_t i = 0; i < keys.len; i++) {
+        const char *slash = strchr(keys.items[i], '/');
+        cr_autofree char *ns = cr_strndup(keys.items[i], (size_t)(slash - keys.items[i]));
+        if (is_needed_by(informer, ns, slash + 1))
+            informer->cache->options.on_policy(informer->cache->options.arg, keys.items[i]);
+    }
+}
+
+struct cr_policy_index *cr_cache_policy_index(struct cr_cache *cache)
+{
+    return cache->index;
+}
+
+/* The policies decide which Secrets are watched, and how, so they come first. */
+static void on_policies_synced(void *arg)
+{
+    const struct cache_informer *informer = arg;
+    cr_secret_watches_begin(informer->cache->secrets, informer->ns);
+}
+
+/* Without them, nothing is wanted. */
+static void on_policies_refused(void *arg)
+{
+    on_policies_synced(arg);
+    notify_dependent_policies(arg);
+}
+
+/* --- set-up --- */
+
+/* Policies look now and then whether the cluster has a kind, so they need no notification. Budgets need one, since they
+ * hold restarts. */
+static void (*refused_fn(enum cr_cached what))(void *arg)
+{
+    if (what == CR_CACHED_POLICIES)
+        return on_policies_refused;
+    return is_optional(what) && what != CR_CACHED_BUDGETS ? NULL : notify_dependent_policies;
+}
+
+static void add_informer(struct cr_manager *manager, struct cr_client *client, struct cr_loop *loop,
+                         struct cache_informer *informer)
+{
+    bool policies = informer->what == CR_CACHED_POLICIES;
+    struct cr_informer_options options = {
+        .watch = {.resource = resources[informer->what],
+                  .ns = informer->ns,
+                  .label_selector = informer->what == CR_CACHED_REPLICASETS ? bare_replica_sets : NULL,
+                  .optional = is_optional(informer->what)},
+        .project = project,
+        .on_change = on_change,
+        .on_refused = refused_fn(informer->what),
+        .on_first_sync = policies ? on_policies_synced : NULL,
+        .arg = informer,
+        .partial = true,
+    };
+    struct cr_informer *made = cr_informer_new(client, loop, &options);
+    informer->store = cr_informer_store(made);
+    informer->informer = made;
+    if (!is_optional(informer->what)) {
+        cr_manager_add_informer(manager, made);
+        return;
+    }
+    informer->optional = made;
+    cr_informer_on_synced(made, notify_dependent_policies, informer);
+}
+
+struct cr_cache *cr_cache_new(struct cr_manager *manager, struct cr_client *client, struct cr_loop *loop,
+                              const struct cr_cache_options *options)
+{
+    struct cr_cache *cache = cr_new(struct cr_cache);
+    cache->options = *options;
+    cache->client = client;
+    cache->loop = loop;
+    cache->refs = cr_secret_refs_new();
+    cache->reader = cr_secret_reader_new(cache->refs);
+    cache->index = cr_policy_index_new();
+    cache->domain_index = cr_domain_index_new();
+    cache->secrets = cr_cache_watch_secrets(cache, manager, client, loop);
+    size_t namespaces = options->namespaces->len ? options->namespaces->len : 1;
+    /* Never moved afterwards: the informers point into it. */
+    cache->informers = cr_calloc(namespaces * CR_CACHED_COUNT, sizeof *cache->informers);
+    for (size_t n = 0; n < namespaces; n++) {
+        const char *ns = options->namespaces->len ? options->namespaces->items[n] : NULL;
+        for (int what = 0; what < CR_CACHED_COUNT; what++) {
+            if (what == CR_CACHED_SECRETS)
+                continue;
+            struct cache_informer *informer = &cache->informers[cache->informers_len++];
+            *informer =
+                (struct cache_informer){.cache = cache, .what = (enum cr_cached)what, .ns = cr_strdup_or_null(ns)};
+            add_informer(manager, client, loop, informer);
+        }
+    }
+    return cache;
+}
+
+void cr_cache_free(struct cr_cache *cache)
+{
+    if (!cache)
+        return;
+    for (size_t i = 0; i < cache->informers_len; i++) {
+        cr_informer_free(cache->informers[i].optional);
+        free(cache->informers[i].ns);
+    }
+    free(cache->informers);
+    cr_cache_domains_free(cache->domains);
+    cr_secret_watches_free(cache->secrets);
+    cr_domain_index_free(cache->domain_index);
+    cr_policy_index_free(cache->index);
+    cr_secret_reader_free(cache->reader);
+    cr_secret_refs_free(cache->refs);
+    free(cache);
+}
+
+/* --- reading --- */
+
+struct cr_snapshot *cr_cache_get(struct cr_cache *cache, enum cr_cached what, const char *ns, const char *name)
+{
+    if (what == CR_CACHED_SECRETS)
+        return cr_secret_watches_get(cache->secrets, ns, name);
+    struct cr_store *store = store_for(cache, what, ns);
+    struct cr_snapshot *snapshot = store ? cr_store_get(store, ns, name) : NULL;
+    if (snapshot && what == CR_CACHED_POLICIES)
+        cr_project_decode(snapshot);
+    return snapshot;
+}
+
+struct cr_packed *cr_cache_workload_packed(struct cr_cache *cache, const char *ns, const char *kind, const char *name)
+{
+    for (size_t i = 0; i < cr_array_len(users); i++) {
+        struct cr_store *store = cr_streq(resources[users[i]]->kind, kind) ? store_for(cache, users[i], ns) : NULL;
+        if (store)
+            return cr_store_get_packed(store, ns, name);
+    }
+    return NULL;
+}
+
+struct cr_packed *cr_cache_policy_packed(struct cr_cache *cache, const char *ns, const char *name)
+{
+    struct cr_store *store = store_for(cache, CR_CACHED_POLICIES, ns);
+    return store ? cr_store_get_packed(store, ns, name) : NULL;
+}
+
+struct cr_packed *cr_cache_template_of(struct cr_cache *cache, const char *ns, const void *extra)
+{
+    const char *deployment = cr_projected_template_of(extra);
+    struct cr_store *store = deployment ? store_for(cache, CR_CACHED_DEPLOYMENTS, ns) : NULL;
+    return store ? cr_store_get_packed(store, ns, deployment) : NULL;
+}
+
+static void add_template(struct cr_cache *cache, const char *ns, struct cr_snapshot *rollout)
+{
+    CR_CLEANUP(cr_packed) struct cr_packed *packed = cr_cache_template_of(cache, ns, rollout->extra);
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *deployment = cr_packed_open(packed);
+    const struct cr_json *template = deployment ? cr_json_at(deployment->json, "spec", "template") : NULL;
+    if (template)
+        cr_json_set(cr_json_edit(rollout->json, "spec"), "template", cr_json_copy(template));
+}
+
+struct cr_snapshot *cr_cache_workload(struct cr_cache *cache, const char *ns, const char *kind, const char *name)
+{
+    CR_CLEANUP(cr_packed) struct cr_packed *packed = cr_cache_workload_packed(cache, ns, kind, name);
+    struct cr_snapshot *workload = cr_packed_open(packed);
+    if (workload)
+        add_template(cache, ns, workload);
+    return workload;
+}
+
+/* There may be one informer for each namespace. */
+void cr_cache_visit(struct cr_cache *cache, enum cr_cached what, const char *ns, cr_store_visit_fn visit, void *arg)
+{
+    if (what == CR_CACHED_SECRETS)
+        cr_secret_watches_visit(cache->secrets, ns, visit, arg);
+    for (size_t i = 0; i < cache->informers_len; i++) {
+        const struct cache_informer *informer = &cache->informers[i];
+        if (informer->what == what && (!informer->ns || !ns || cr_streq(informer->ns, ns)))
+            cr_store_visit(informer->store, ns, visit, arg);
+    }
+}
+
+static void add_key(void *keys, const char *ns, const char *name, struct cr_packed *packed)
+{
+    (void)packed;
+    cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
+    cr_strvec_add(keys, key);
+}
+
+void cr_cache_keys(struct cr_cache *cache, enum cr_cached what, const char *ns, struct cr_strvec *keys)
+{
+    cr_cache_visit(cache, what, ns, add_key, keys);
+}
+
+const char *cr_cached_kind(enum cr_cached what)
+{
+    return resources[what]->kind;
+}
+
+/* --- pods --- */
+
+struct pods_of {
+    const char *kind;
+    const char *name;
+    struct cr_packed **found; /* owned references; parsed when the lock is free again */
+    size_t len;
+};
+
+static void collect_pod(void *arg, const char *ns, const char *name, struct cr_packed *pod)
+{
+    struct pods_of *of = arg;
+    (void)ns;
+    (void)name;
+    const char *owner_kind = NULL;
+    const char *owner = NULL;
+    const void *extra = cr_packed_extra(pod);
+    if (!cr_projected_owner(extra, &owner_kind, &owner) || !cr_streq(owner, of->name) ||
+        !cr_streq(owner_kind, of->kind))
+        return;
+    of->found = cr_reallocarray(of->found, of->len + 1, sizeof(struct cr_packed *));
+    of->found[of->len++] = cr_packed_ref(pod);
+}
+
+void cr_cache_all_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
+                       struct cr_snapshots *out)
+{
+    struct pods_of of = {.kind = kind, .name = name};
+    cr_cache_visit(cache, CR_CACHED_PODS, ns, collect_pod, &of);
+    out->items = cr_calloc(of.len, sizeof(struct cr_snapshot *));
+    for (size_t i = 0; i < of.len; i++) {
+        out->items[out->len++] = cr_packed_open(of.found[i]);
+        cr_packed_unref(of.found[i]);
+    }
+    free(of.found);
+}
+
+void cr_cache_pods(struct cr_cache *cache, const char *ns, const char *kind, const char *name,
+                   struct cr_snapshots *active, struct cr_snapshots *ending)
+{
+    struct cr_snapshots all = {0};
+    cr_cache_all_pods(cache, ns, kind, name, &all);
+    active->items = cr_calloc(all.len, sizeof(struct cr_snapshot *));
+    ending->items = cr_calloc(all.len, sizeof(struct cr_snapshot *));
+    for (size_t i = 0; i < all.len; i++) {
+        struct cr_snapshots *to = cr_projected_active(all.items[i]->extra) ? active : ending;
+        to->items[to->len++] = all.items[i];
+    }
+    free(all.items); /* what was in it is theirs now */
+}
+
+void cr_snapshots_dispose(struct cr_snapshots *snapshots)
+{
+    for (size_t i = 0; i < snapshots->len; i++)
+        cr_snapshot_unref(snapshots->items[i]);
+    free(snapshots->items);
+    *snapshots = (struct cr_snapshots){0};
+}

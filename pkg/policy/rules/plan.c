@@ -1,0 +1,146 @@
+#include "policy/rules/plan.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "policy/rules/plan_internal.h"
+
+void cr_plan_requeue(struct cr_plan *plan, int64_t after_ms)
+{
+    if (after_ms < 1)
+        after_ms = 1;
+    if (plan->requeue_after_ms == 0 || after_ms < plan->requeue_after_ms)
+        plan->requeue_after_ms = after_ms;
+}
+
+void cr_plan_requeue_restart(struct cr_plan *plan, int64_t after_ms)
+{
+    cr_plan_requeue(plan, after_ms);
+    if (plan->restart_after_ms == 0 || after_ms < plan->restart_after_ms)
+        plan->restart_after_ms = after_ms;
+}
+
+/* A wait is measured on a clock that is never set. */
+void cr_plan_requeue_restart_by_clock(struct cr_plan *plan, int64_t after_ms)
+{
+    enum { LOOK_AGAIN_MS = 60 * 60 * 1000 };
+    cr_plan_requeue_restart(plan, after_ms < LOOK_AGAIN_MS ? after_ms : LOOK_AGAIN_MS);
+}
+
+void cr_plan_say_policy(struct cr_plan *plan, bool warning, const char *reason, char *message)
+{
+    PLAN_PUSH(plan->events, plan->events_len,
+              {.warning = warning, .about = CR_ABOUT_POLICY, .reason = reason, .message = message});
+}
+
+void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
+                        char *message)
+{
+    cr_plan_say_policy(plan, warning, reason, message);
+    struct cr_plan_event *event = &plan->events[plan->events_len - 1];
+    event->secret = cr_strdup(secret->name);
+    memcpy(event->rotation, secret->pending.id, sizeof event->rotation);
+}
+
+void cr_plan_say_workload(struct plan_ctx *ctx, bool warning, size_t consumer, const char *reason, char *message)
+{
+    char *named = cr_asprintf("%s (CertRotationPolicy %s)", message, ctx->world->policy->name);
+    free(message);
+    PLAN_PUSH(
+        ctx->plan->events, ctx->plan->events_len,
+        {.warning = warning, .about = CR_ABOUT_WORKLOAD, .consumer = consumer, .reason = reason, .message = named});
+}
+
+bool cr_plan_may_act(const struct plan_ctx *ctx)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    return !policy->suspend && policy->mode == CR_MODE_ENFORCE && !policy->deleting;
+}
+
+void cr_plan_restart_dispose(struct cr_plan_restart *restart)
+{
+    cr_json_free(restart->annotations);
+    free(restart->why);
+    free(restart->secrets);
+    free(restart->rotations);
+    free(restart->warning);
+    *restart = (struct cr_plan_restart){0};
+}
+
+static void drop_restarts(struct cr_plan *plan)
+{
+    for (size_t i = 0; i < plan->restarts_len; i++)
+        cr_plan_restart_dispose(&plan->restarts[i]);
+    free(plan->restarts);
+    plan->restarts = NULL;
+    plan->restarts_len = 0;
+}
+
+/* Nothing may be done before it is on record what it is done for. */
+static void drop_acts(struct cr_plan *plan)
+{
+    drop_restarts(plan);
+    plan->nudges_len = plan->probes_len = plan->evictions_len = 0;
+}
+
+void cr_plan_make(const struct cr_world *world, struct cr_plan *plan)
+{
+    *plan = (struct cr_plan){0};
+    cr_policy_status_copy(&plan->status, world->status);
+    plan->status.observed_generation = world->policy->generation;
+
+    struct plan_ctx ctx = {.world = world, .plan = plan};
+    cr_plan_names_make(&ctx);
+    cr_plan_secrets(&ctx);
+    cr_plan_consumers(&ctx);
+    if (!plan->record_first)
+        cr_plan_settle(&ctx);
+    cr_plan_verification(&ctx);
+    cr_plan_conditions(&ctx);
+    if (plan->record_first)
+        drop_acts(plan);
+
+    cr_plan_consumers_dispose(&ctx);
+    cr_plan_names_dispose(&ctx);
+    free(ctx.changes);
+    free(ctx.pending);
+}
+
+void cr_plan_dispose(struct cr_plan *plan)
+{
+    cr_policy_status_dispose(&plan->status);
+    drop_restarts(plan);
+    free(plan->under_way);
+    free(plan->evicting);
+    free(plan->nudges);
+    free(plan->probes);
+    free(plan->evictions);
+    for (size_t i = 0; i < plan->events_len; i++) {
+        free(plan->events[i].message);
+        free(plan->events[i].secret);
+    }
+    free(plan->events);
+    *plan = (struct cr_plan){0};
+}
+
+static void not_ready(const struct cr_policy_status *before, int64_t generation, const char *reason,
+                      const char *problem, int64_t now_ms, struct cr_policy_status *out)
+{
+    cr_policy_status_copy(out, before);
+    out->observed_generation = generation;
+    out->stage = CR_STAGE_HELD;
+    cr_status_condition(out, "Ready", false, reason, problem, generation, now_ms);
+    cr_status_condition_unknown(out, "Converged", reason, "Nothing is looked at.", generation, now_ms);
+}
+
+void cr_plan_invalid(const struct cr_policy_status *before, int64_t generation, const char *problem, int64_t now_ms,
+                     struct cr_policy_status *out)
+{
+    not_ready(before, generation, "Invalid", problem, now_ms, out);
+}
+
+void cr_plan_unseen(const struct cr_policy_status *before, int64_t generation, const char *problem, int64_t now_ms,
+                    struct cr_policy_status *out)
+{
+    not_ready(before, generation, "CannotWatch", problem, now_ms, out);
+}

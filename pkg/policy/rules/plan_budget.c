@@ -1,0 +1,201 @@
+/* PodDisruptionBudgets as a gate: which way a restart may take now, if any (budget.h). Asked only when a restart is
+ * due; where there are no budgets, and nothing else to choose by, it costs nothing. */
+#include "policy/rules/plan_internal.h"
+
+#include "base/alloc.h"
+#include "base/strings.h"
+
+enum { LOOK_AGAIN_MS = 60 * 1000 }; /* beside the events of budgets and pods, which come at once */
+
+/* A workload as budgets see it. */
+struct seen {
+    struct cr_worst_case worst;
+    struct cr_budget_pod *pods; /* owned */
+};
+
+static struct cr_budget_pod view_pod(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t i)
+{
+    const struct cr_world_pod *pod = &consumer->world->pods[i];
+    bool gone = cr_plan_pod_is_gone(ctx, pod);
+    return (struct cr_budget_pod){.name = pod->name,
+                                  .labels = cr_json_at(pod->pod, "metadata", "labels"),
+                                  .phase = cr_json_string_at(pod->pod, "status", "phase"),
+                                  .ready = pod->ready && !gone,
+                                  .replaced = gone || !cr_plan_pod_must_go(ctx, consumer, i)};
+}
+
+static struct cr_budget_workload look_at(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                                         struct seen *seen)
+{
+    size_t len = consumer->world->pods_len;
+    cr_worst_case_of(consumer->spec->kind, consumer->world->workload, &seen->worst);
+    seen->pods = cr_calloc(len, sizeof *seen->pods);
+    for (size_t i = 0; i < len; i++)
+        seen->pods[i] = view_pod(ctx, consumer, i);
+    return (struct cr_budget_workload){.kind = consumer->spec->kind,
+                                       .name = consumer->spec->target,
+                                       .worst = &seen->worst,
+                                       .pods = seen->pods,
+                                       .pods_len = len};
+}
+
+/* --- others that take pods away --- */
+
+static bool is_restarted_now(const struct plan_ctx *ctx, size_t index)
+{
+    for (size_t i = 0; i < ctx->plan->restarts_len; i++)
+        if (ctx->plan->restarts[i].consumer == index)
+            return true;
+    return false;
+}
+
+/* Which the budgets' status, as it was gathered, cannot show yet. */
+static bool is_evicted_now(const struct plan_ctx *ctx, size_t index)
+{
+    for (size_t i = 0; i < ctx->plan->evictions_len; i++)
+        if (ctx->plan->evictions[i].consumer == index)
+            return true;
+    for (size_t i = 0; i < ctx->consumers[index].world->pods_len; i++)
+        if (cr_plan_pod_is_gone(ctx, &ctx->consumers[index].world->pods[i]))
+            return true;
+    return false;
+}
+
+static bool is_rolling(const struct plan_consumer *consumer)
+{
+    return consumer->restarted &&
+           (consumer->rollout.state == CR_ROLLOUT_PROGRESSING || consumer->rollout.state == CR_ROLLOUT_FAILED);
+}
+
+static bool is_the_same(const struct cr_budget_workload *workload, const struct plan_consumer *consumer)
+{
+    return cr_streq(workload->name, consumer->spec->target) && cr_streq(workload->kind, consumer->spec->kind);
+}
+
+/* Counted as one that rolls: one that evicts takes less. */
+static bool is_listed(const struct cr_budget_workload *list, size_t len, const struct plan_consumer *consumer)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!list[i].evicts && is_the_same(&list[i], consumer))
+            return true;
+    return false;
+}
+
+/* others: room for all. seen: parallel to the consumers. */
+static size_t find_others(const struct plan_ctx *ctx, const struct plan_consumer *consumer, struct seen *seen,
+                          struct cr_budget_workload *others)
+{
+    const struct cr_world_budgets *budgets = &ctx->world->budgets;
+    size_t len = 0;
+    for (size_t i = 0; i < budgets->rolling_len; i++)
+        if (!is_the_same(&budgets->rolling[i], consumer))
+            others[len++] = budgets->rolling[i];
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        const struct plan_consumer *other = &ctx->consumers[i];
+        bool evicts = is_evicted_now(ctx, i);
+        if (other == consumer || is_listed(others, len, other) ||
+            !(evicts || is_rolling(other) || is_restarted_now(ctx, i)))
+            continue;
+        others[len++] = look_at(ctx, other, &seen[i]);
+        if (evicts && !is_rolling(other)) {
+            seen[i].worst.way = CR_WORST_ROLLS;
+            seen[i].worst.unavailable = 1;
+        }
+    }
+    return len;
+}
+
+/* --- the question --- */
+
+static void judge(const struct plan_ctx *ctx, const struct plan_consumer *consumer, struct cr_budget_verdict *out)
+{
+    const struct cr_world_budgets *budgets = &ctx->world->budgets;
+    const struct cr_policy_restart *restart = &ctx->world->policy->restart;
+    cr_autofree struct seen *seen = cr_calloc(ctx->consumers_len, sizeof *seen);
+    cr_autofree struct cr_budget_workload *others =
+        cr_calloc(budgets->rolling_len + ctx->consumers_len, sizeof *others);
+    struct cr_budget_workload workload = look_at(ctx, consumer, &seen[consumer - ctx->consumers]);
+    struct cr_budget_world world = {
+        /* A restart that has begun by evictions goes on by evictions: a rollout would take the new pods as well. */
+        .method = consumer->evicts ? CR_RESTART_EVICT : restart->method,
+        .single = restart->single,
+        .budgets = budgets->items,
+        .budgets_len = budgets->len,
+        .unseen = budgets->unseen,
+        .others = others,
+        .others_len = find_others(ctx, consumer, seen, others),
+    };
+    cr_budget_judge(&workload, &world, out);
+    for (size_t i = 0; i < ctx->consumers_len; i++)
+        free(seen[i].pods);
+}
+
+static bool is_single(const struct plan_consumer *consumer, const struct cr_worst_case *worst)
+{
+    return worst->desired == 1 && !cr_streq(consumer->spec->kind, "DaemonSet");
+}
+
+/* There is nothing to choose by. Method Rollout changes a template also where that replaces no pod at once: pods that a
+ * person deletes come up with it, and are recognised by it. */
+static bool just_rolls(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    const struct cr_world_budgets *budgets = &ctx->world->budgets;
+    const struct cr_policy_restart *restart = &ctx->world->policy->restart;
+    struct cr_worst_case worst;
+    if (consumer->evicts || restart->method == CR_RESTART_EVICT)
+        return false;
+    cr_worst_case_of(consumer->spec->kind, consumer->world->workload, &worst);
+    if (worst.way == CR_WORST_NOTHING)
+        return restart->method == CR_RESTART_ROLLOUT;
+    return worst.way != CR_WORST_EVICTS && !budgets->len && !budgets->unseen &&
+           !(is_single(consumer, &worst) && restart->single != CR_SINGLE_SURGE);
+}
+
+static void ask(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    cr_budget_verdict_dispose(&consumer->way);
+    consumer->way.way = CR_BUDGET_ROLL;
+    if (!just_rolls(ctx, consumer))
+        judge(ctx, consumer, &consumer->way);
+}
+
+struct cr_gate cr_plan_budget(struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    ask(ctx, consumer);
+    if (consumer->way.way != CR_BUDGET_BLOCKED)
+        return CR_GATE_OPEN;
+    cr_plan_requeue_restart(ctx->plan, LOOK_AGAIN_MS);
+    if (consumer->way.reason == CR_BUDGET_SINGLE_REPLICA)
+        return cr_gate_make(CR_HOLD_SINGLE_REPLICA, "%s", consumer->way.text);
+    return consumer->way.waits ? cr_gate_make(CR_HOLD_BUDGET_WAIT, "budget: waits: %s", consumer->way.text)
+                               : cr_gate_make(CR_HOLD_BUDGET, "budget: %s", consumer->way.text);
+}
+
+/* --- in words --- */
+
+void cr_plan_say_way(struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    ask(ctx, consumer);
+    static const char *const would[] = {
+        [CR_BUDGET_ROLL] = "roll", [CR_BUDGET_EVICT] = "evict pod by pod", [CR_BUDGET_BLOCKED] = "be blocked"};
+    cr_autofree char *why = consumer->decision.reason;
+    consumer->decision.reason = cr_asprintf("%s Would %s%s%s.", cr_or_empty(why), would[consumer->way.way],
+                                            consumer->way.text ? ": " : "", cr_or_empty(consumer->way.text));
+    cr_strset(&consumer->status->reason, consumer->decision.reason);
+}
+
+void cr_plan_warn_of_gap(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    const struct cr_policy_restart *restart = &ctx->world->policy->restart;
+    struct cr_worst_case worst;
+    if (restart->single != CR_SINGLE_WARN || consumer->decision.kind != CR_DECISION_RESTART)
+        return;
+    cr_worst_case_of(consumer->spec->kind, consumer->world->workload, &worst);
+    bool evicts = consumer->evicts || restart->method == CR_RESTART_EVICT || worst.way == CR_WORST_NOTHING;
+    if (!is_single(consumer, &worst) || restart->method == CR_RESTART_NEVER || !(evicts || worst.unavailable))
+        return;
+    cr_autofree char *why = consumer->decision.reason;
+    consumer->decision.reason = cr_asprintf("%s Its only pod goes away before another is ready "
+                                            "(restart.singleReplica: Warn).",
+                                            cr_or_empty(why));
+}

@@ -1,0 +1,639 @@
+#include "policy/rules/plan_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "policy/rules/expiry.h"
+
+enum {
+    LOOK_AGAIN_MAX_MS = 24 * 3600 * 1000,
+};
+
+static const char unmanaged[] = CR_REASON_UNMANAGED_POD;
+static const char leaf_expired[] = "LeafExpired";
+static const char leaf_expires_soon[] = "LeafExpiresSoon";
+
+static void set(struct plan_ctx *ctx, const char *type, bool value, const char *reason, const char *message)
+{
+    cr_status_condition(&ctx->plan->status, type, value, reason, message, ctx->world->policy->generation,
+                        ctx->world->now_ms - ctx->world->now_ms % 1000);
+}
+
+static void set_unknown(struct plan_ctx *ctx, const char *type, const char *reason, const char *message)
+{
+    cr_status_condition_unknown(&ctx->plan->status, type, reason, message, ctx->world->policy->generation,
+                                ctx->world->now_ms - ctx->world->now_ms % 1000);
+}
+
+static void add_line(struct cr_buf *text, const char *line)
+{
+    if (text->len)
+        cr_buf_puts(text, "; ");
+    cr_buf_puts(text, line);
+}
+
+static char *not_acted_on(const struct cr_policy *policy)
+{
+    if (!policy->unsupported.len)
+        return NULL;
+    cr_autofree char *fields = cr_strvec_join(&policy->unsupported, ", ");
+    return cr_asprintf("This version of certroll does not act on: %s.", fields);
+}
+
+/* A sentence; the first problem is the reason. Takes line. */
+static void add_problem(struct cr_buf *text, const char **reason, const char *word, char *line)
+{
+    *reason = *reason ? *reason : word;
+    cr_buf_printf(text, "%s%s", text->len ? " " : "", line);
+    free(line);
+}
+
+static void add_beyond(const struct plan_ctx *ctx, struct cr_buf *text, const char **reason)
+{
+    const struct cr_world_beyond *beyond = &ctx->world->beyond;
+    const struct cr_policy *policy = ctx->world->policy;
+    if (beyond->secrets)
+        add_problem(text, reason, "TooManySecrets",
+                    cr_asprintf("%zu Secrets belong to this policy and %zu are in force, those it has known longest "
+                                "and the oldest: divide it into several.",
+                                policy->secrets_len + beyond->secrets, policy->secrets_len));
+    if (beyond->consumers)
+        add_problem(text, reason, "TooManyConsumers",
+                    cr_asprintf("%zu consumers belong to this policy and %zu are in force, those it has known longest "
+                                "and the oldest: divide it into several.",
+                                policy->consumers_len + beyond->consumers, policy->consumers_len));
+    if (beyond->unseen)
+        add_problem(text, reason, "CannotDiscover", cr_strdup(beyond->unseen));
+}
+
+static void add_not_acted_on(struct plan_ctx *ctx, struct cr_buf *text, const char **reason)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    char *unsupported = not_acted_on(policy);
+    char *unread = cr_plan_unread(ctx);
+    if (unsupported)
+        add_problem(text, reason, "NotActedOn", unsupported);
+    if (unread)
+        add_problem(text, reason, "NotActedOn", unread);
+    if (unsupported || unread)
+        cr_buf_printf(text, " The rest of the policy is in force.");
+}
+
+/* What the policy names and is not there, or is not used. */
+static void add_unmet(const struct plan_ctx *ctx, struct cr_buf *text, const char **reason)
+{
+    const struct cr_policy_status *status = &ctx->plan->status;
+    const struct cr_policy *policy = ctx->world->policy;
+    if (!policy->secrets_len)
+        add_problem(text, reason, cr_hold_name(CR_HOLD_NO_SECRET), cr_strdup("No Secret belongs to this policy."));
+    bool may_have_consumers = policy->consumers_len || policy->discover.enabled || policy->unsupported.len;
+    if (!may_have_consumers && !policy->trust.targets_len)
+        add_problem(text, reason, "NoConsumers",
+                    cr_strdup("The policy lists no consumers, and spec.discover.enabled is false: nothing is restarted "
+                              "or verified."));
+    for (size_t i = 0; i < status->secrets_len; i++)
+        if (cr_streq(status->secrets[i].problem_reason, CR_PROBLEM_NOT_FOUND))
+            add_problem(text, reason, cr_hold_name(CR_HOLD_NO_SECRET),
+                        cr_asprintf("Secret %s does not exist.", status->secrets[i].name));
+    for (size_t i = 0; i < status->consumers_len; i++) {
+        const struct cr_gate *gate = &status->consumers[i].gate;
+        if (gate->hold == CR_HOLD_NOT_FOUND || gate->hold == CR_HOLD_USES_NO_SECRET)
+            add_problem(text, reason, cr_hold_name(gate->hold), cr_strdup(gate->text));
+    }
+}
+
+/* What a Secret holds and no consumer can take up. */
+static void add_refused(const struct plan_ctx *ctx, struct cr_buf *text, const char **reason)
+{
+    const struct cr_policy_status *status = &ctx->plan->status;
+    for (size_t i = 0; i < status->secrets_len; i++) {
+        const struct cr_secret_status *secret = &status->secrets[i];
+        if (secret->problem_reason && !cr_streq(secret->problem_reason, CR_PROBLEM_NOT_FOUND))
+            add_problem(text, reason, secret->problem_reason,
+                        cr_asprintf("Secret %s: %s.", secret->name, cr_or_empty(secret->problem_message)));
+    }
+}
+
+static void ready(struct plan_ctx *ctx)
+{
+    const char *reason = NULL;
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    add_beyond(ctx, &text, &reason);
+    add_not_acted_on(ctx, &text, &reason);
+    add_unmet(ctx, &text, &reason);
+    if (reason)
+        set(ctx, "Ready", false, reason, cr_buf_text(&text));
+    else
+        set(ctx, "Ready", true, "Accepted", "The policy is valid and in force.");
+}
+
+static void conflict(struct plan_ctx *ctx)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    if (cr_plan_conflicts(ctx, &text))
+        set(ctx, "Conflict", true, "OtherPolicy", cr_buf_text(&text));
+    else
+        set(ctx, "Conflict", false, "NoConflict", "No other policy has a Secret for a consumer of this one.");
+}
+
+static bool any_pending(const struct cr_policy_status *status)
+{
+    for (size_t i = 0; i < status->secrets_len; i++)
+        if (status->secrets[i].pending.set)
+            return true;
+    return false;
+}
+
+static void rotating(struct plan_ctx *ctx)
+{
+    const struct cr_policy_status *status = &ctx->plan->status;
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    for (size_t i = 0; i < status->secrets_len; i++) {
+        const struct cr_secret_status *secret = &status->secrets[i];
+        if (!secret->pending.set)
+            continue;
+        cr_autofree char *what = cr_diff_describe(secret->pending.changes);
+        cr_autofree char *lost = cr_plan_lost_names(&secret->settled, &secret->pending.target);
+        cr_autofree char *line =
+            cr_asprintf("Secret %s: %s%s%s", secret->name, what, lost ? "; " : "", cr_or_empty(lost));
+        add_line(&text, line);
+    }
+    if (text.len)
+        set(ctx, "Rotating", true, "ChangePending", cr_buf_text(&text));
+    else
+        set(ctx, "Rotating", false, "Idle", "No change is pending.");
+}
+
+/* Some consumer takes up CAs that changed, and nothing can show that it has. */
+static bool trust_is_blind(const struct plan_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->consumers_len; i++)
+        for (size_t k = 0; ctx->consumers[i].concerned && k < ctx->changes_len; k++) {
+            const struct plan_change *change = &ctx->consumers[i].changes[k];
+            if (change->concerns && change->trust_roles && !(change->notified & CR_CLASS_TRUST) &&
+                !cr_trust_can_be_seen(change->trust_roles, &ctx->consumers[i].spec->verify))
+                return true;
+        }
+    return false;
+}
+
+struct levels {
+    size_t of[CR_SETTLED_VERIFIED + 1];
+};
+
+/* " Leaves: 2 verified, 1 inferred." */
+static void add_levels(struct cr_buf *text, const char *what, const struct levels *levels)
+{
+    static const char *const words[] = {[CR_SETTLED_FIRST_SIGHT] = "unchanged since first sight",
+                                        [CR_SETTLED_INFERRED] = "inferred",
+                                        [CR_SETTLED_VERIFIED] = "verified"};
+    const char *before = what;
+    for (size_t i = cr_array_len(words); i-- > 0;) {
+        if (!levels->of[i])
+            continue;
+        cr_buf_printf(text, "%s%zu %s", before, levels->of[i], words[i]);
+        before = ", ";
+    }
+    if (before != what)
+        cr_buf_puts(text, ".");
+}
+
+/* What a handshake proves, and what a client would look at beside it. */
+static void add_what_was_checked(const struct plan_ctx *ctx, struct cr_buf *text)
+{
+    struct plan_names_checked checked = cr_plan_names_checked(ctx);
+    cr_buf_puts(text, " Verified is a leaf that a pod showed with proof of its key");
+    if (checked.names)
+        cr_buf_printf(text, ", and for its name at %zu of %zu endpoints", checked.names, checked.endpoints);
+    cr_buf_printf(text, ". Not checked: %schains with the CAs of clients.",
+                  !checked.names                      ? "names, and "
+                  : checked.names < checked.endpoints ? "names at the other endpoints, and "
+                                                      : "");
+}
+
+/* What was there at first sight is taken as given: no more was seen of such a leaf, or of trust that comes alone. */
+static bool is_baseline(const struct cr_secret_status *secret)
+{
+    return secret->has_settled &&
+           (secret->settled.has_leaf ? secret->leaf_by : secret->trust_by) == CR_SETTLED_FIRST_SIGHT;
+}
+
+static bool any_baseline(const struct cr_policy_status *status)
+{
+    for (size_t i = 0; i < status->secrets_len; i++)
+        if (is_baseline(&status->secrets[i]))
+            return true;
+    return false;
+}
+
+/* What was seen and what was not, of the last change of each Secret. */
+static void has_converged(struct plan_ctx *ctx)
+{
+    const struct cr_policy_status *status = &ctx->plan->status;
+    struct levels trust = {0};
+    struct levels leaf = {0};
+    for (size_t i = 0; i < status->secrets_len; i++) {
+        const struct cr_secret_status *secret = &status->secrets[i];
+        leaf.of[secret->leaf_by] += secret->has_settled && secret->settled.has_leaf;
+        trust.of[secret->trust_by] += secret->has_settled && cr_material_has_trust(&secret->settled);
+    }
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    bool baseline = any_baseline(status);
+    cr_buf_puts(&text, baseline ? "No change was seen that a consumer does not have."
+                                : "Every consumer has the material that its Secrets hold.");
+    add_levels(&text, " Leaves: ", &leaf);
+    add_levels(&text, " Trust: ", &trust);
+    if (leaf.of[CR_SETTLED_INFERRED] || trust.of[CR_SETTLED_INFERRED])
+        cr_buf_puts(&text, " What no port or page shows is inferred from pod starts and reload delays.");
+    if (leaf.of[CR_SETTLED_VERIFIED])
+        add_what_was_checked(ctx, &text);
+    if (leaf.of[CR_SETTLED_FIRST_SIGHT] || trust.of[CR_SETTLED_FIRST_SIGHT])
+        cr_buf_puts(&text, " What is unchanged since first sight is taken as given, not observed.");
+    set(ctx, "Converged", true, baseline ? "Baseline" : "Converged", cr_buf_text(&text));
+}
+
+/* What the pods of idle consumers were seen to show, or were not. The worst reason counts. */
+static enum cr_hold add_unseen(const struct plan_ctx *ctx, struct cr_buf *text)
+{
+    enum cr_hold worst = CR_HOLD_NONE;
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        const struct cr_consumer_status *consumer = ctx->consumers[i].status;
+        if (!cr_hold_is_unseen(consumer->gate.hold))
+            continue;
+        worst = worst == CR_HOLD_OTHER_CERTIFICATE ? worst : consumer->gate.hold;
+        cr_buf_printf(text, "%s%s: %s.", text->len ? " " : "", consumer->name, consumer->gate.text);
+    }
+    return worst;
+}
+
+/* Nothing is known to be missed; what is not looked at may be. */
+static void nothing_is_missed(struct plan_ctx *ctx, enum cr_hold unseen, struct cr_buf *text)
+{
+    const char *reason = unseen ? cr_hold_name(unseen) : NULL;
+    add_beyond(ctx, text, &reason);
+    add_not_acted_on(ctx, text, &reason);
+    if (reason)
+        set_unknown(ctx, "Converged", reason, cr_buf_text(text));
+    else
+        has_converged(ctx);
+}
+
+static void converged(struct plan_ctx *ctx)
+{
+    const struct cr_policy_status *status = &ctx->plan->status;
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    if (!any_pending(status)) {
+        const char *reason = NULL;
+        add_unmet(ctx, &text, &reason);
+        add_refused(ctx, &text, &reason);
+        if (cr_plan_add_unmanaged(ctx, &text) && !reason)
+            reason = unmanaged;
+        if (ctx->world->trust_refused)
+            add_problem(&text, &reason, cr_trust_reason_name(ctx->world->trust_refused),
+                        cr_strdup(ctx->world->trust_refused_text));
+        enum cr_hold unseen = add_unseen(ctx, &text);
+        if (!reason && unseen == CR_HOLD_OTHER_CERTIFICATE)
+            reason = cr_hold_name(unseen);
+        if (reason)
+            set(ctx, "Converged", false, reason, cr_buf_text(&text));
+        else
+            nothing_is_missed(ctx, unseen, &text);
+        return;
+    }
+    for (size_t i = 0; i < status->consumers_len; i++) {
+        const struct cr_consumer_status *consumer = &status->consumers[i];
+        if (consumer->state == CR_CONSUMER_CONVERGED || consumer->state == CR_CONSUMER_IDLE ||
+            consumer->state == CR_CONSUMER_ABSENT)
+            continue;
+        cr_autofree char *line = cr_asprintf("%s is %s", consumer->name, cr_consumer_state_name(consumer->state));
+        add_line(&text, line);
+    }
+    if (!text.len)
+        add_line(&text, "the change is being put on record");
+    if (trust_is_blind(ctx))
+        add_line(&text, "trust will be inferred where no port or page shows it");
+    set(ctx, "Converged", false, "RotationInProgress", cr_buf_text(&text));
+}
+
+/* What a person must lift: a gate that time alone does not open. */
+static bool stands_in_the_way(const struct cr_consumer_status *consumer)
+{
+    if (consumer->state == CR_CONSUMER_BLOCKED)
+        return true;
+    enum cr_hold hold = consumer->gate.hold;
+    return consumer->state == CR_CONSUMER_PENDING && hold && hold != CR_HOLD_COALESCE && hold != CR_HOLD_WINDOW;
+}
+
+static void blocked(struct plan_ctx *ctx)
+{
+    const struct cr_policy_status *status = &ctx->plan->status;
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    for (size_t i = 0; i < status->consumers_len; i++) {
+        const struct cr_consumer_status *consumer = &status->consumers[i];
+        if (!stands_in_the_way(consumer))
+            continue;
+        cr_autofree char *line = cr_asprintf("%s waits: %s", consumer->name, cr_or_empty(consumer->gate.text));
+        add_line(&text, line);
+    }
+    if (ctx->world->policy->suspend)
+        add_line(&text, "the policy is suspended");
+    if (text.len)
+        set(ctx, "Blocked", true, ctx->world->policy->suspend ? "Suspended" : "Gated", cr_buf_text(&text));
+    else
+        set(ctx, "Blocked", false, "Free", "Nothing stands in the way.");
+}
+
+/* New pods without evidence are reported also while old ones drain. */
+static bool waits_for_evidence(const struct plan_consumer *consumer)
+{
+    enum cr_consumer_state state = consumer->status->state;
+    return state == CR_CONSUMER_VERIFYING || state == CR_CONSUMER_BLOCKED ||
+           (state == CR_CONSUMER_RESTARTING && cr_plan_drains(consumer) &&
+            consumer->rollout.state == CR_ROLLOUT_COMPLETE);
+}
+
+/* At rest. */
+static void add_unseen_late(const struct plan_ctx *ctx, struct cr_buf *text)
+{
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        const struct plan_consumer *consumer = &ctx->consumers[i];
+        if (!consumer->unseen_late || !cr_hold_is_unseen(consumer->status->gate.hold))
+            continue;
+        cr_autofree char *line = cr_asprintf("%s: %s", consumer->spec->name, consumer->status->gate.text);
+        add_line(text, line);
+    }
+}
+
+/* Unverifiable pods are reported once the time to verify them is over, not while it runs. */
+static void add_unverifiable(const struct plan_ctx *ctx, struct cr_buf *text)
+{
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        const struct plan_consumer *consumer = &ctx->consumers[i];
+        if (!consumer->concerned || !waits_for_evidence(consumer) || !cr_plan_past_deadline(ctx, consumer))
+            continue;
+        const struct cr_pod_counts *pods = &consumer->status->pods;
+        cr_autofree char *line =
+            cr_asprintf("%s: %d of %d pods have old material, %d cannot be verified, %d are missing%s%s",
+                        consumer->spec->name, pods->stale, pods->total, pods->unknown,
+                        cr_plan_enough_pods(consumer) ? 0 : consumer->rollout.desired - pods->total,
+                        consumer->status->examples.len ? ", such as " : "",
+                        consumer->status->examples.len ? consumer->status->examples.items[0] : "");
+        add_line(text, line);
+    }
+}
+
+static const char *add_consumers(const struct plan_ctx *ctx, struct cr_buf *text)
+{
+    const char *reason = NULL;
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        const struct cr_consumer_status *consumer = ctx->consumers[i].status;
+        enum cr_hold hold = consumer->gate.hold;
+        if (hold != CR_HOLD_NOT_FOUND && hold != CR_HOLD_USES_NO_SECRET && hold != CR_HOLD_ROLLOUT_FAILED)
+            continue;
+        reason = reason ? reason : cr_hold_event(hold);
+        const struct cr_policy_consumer *spec = ctx->consumers[i].spec;
+        cr_autofree char *line = hold == CR_HOLD_ROLLOUT_FAILED
+                                     ? cr_asprintf("%s (%s %s): %s", consumer->name, spec->kind, spec->target,
+                                                   cr_or_empty(consumer->gate.text))
+                                     : cr_asprintf("%s: %s", consumer->name, cr_or_empty(consumer->gate.text));
+        add_line(text, line);
+    }
+    return reason;
+}
+
+static bool add_refused_keys(const struct plan_ctx *ctx, struct cr_buf *text)
+{
+    size_t before = text->len;
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        const struct plan_consumer *consumer = &ctx->consumers[i];
+        if (!consumer->concerned || !consumer->decision.not_accepted)
+            continue;
+        cr_autofree char *line = cr_asprintf("%s: %s", consumer->spec->name, consumer->decision.not_accepted);
+        add_line(text, line);
+    }
+    return text->len > before;
+}
+
+static bool add_breakers(const struct plan_ctx *ctx, struct cr_buf *text)
+{
+    size_t before = text->len;
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        const struct cr_consumer_status *consumer = ctx->consumers[i].status;
+        if (consumer->gate.hold != CR_HOLD_CIRCUIT_BREAKER)
+            continue;
+        cr_autofree char *line = cr_asprintf("%s: %s", consumer->name, consumer->gate.text);
+        add_line(text, line);
+    }
+    return text->len > before;
+}
+
+static bool is_on_record(const struct plan_ctx *ctx, const struct cr_consumer_status *consumer, unsigned warning)
+{
+    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer);
+    return known && (known->warnings & warning);
+}
+
+static char *misfit(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    (void)ctx;
+    return cr_plan_misfit(consumer);
+}
+
+/* They stop no restart; an Event when they come up. Returns the reason of the first; NULL: there is none. */
+static const char *add_warnings(struct plan_ctx *ctx, struct cr_buf *text)
+{
+    static const struct {
+        enum cr_warning_bit bit;
+        char *(*words)(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+    } warnings[] = {{CR_WARNING_NAME_MISSING, cr_plan_reported_names}, {CR_WARNING_SHUTDOWN_MISFIT, misfit}};
+    const char *reason = NULL;
+    for (size_t k = 0; k < cr_array_len(warnings); k++) {
+        const char *name = cr_warning_name(warnings[k].bit);
+        for (size_t i = 0; i < ctx->consumers_len; i++) {
+            if (!(ctx->consumers[i].status->warnings & warnings[k].bit))
+                continue;
+            cr_autofree char *line = warnings[k].words(ctx, &ctx->consumers[i]);
+            if (!is_on_record(ctx, ctx->consumers[i].status, warnings[k].bit))
+                cr_plan_say_workload(ctx, true, i, name, cr_strdup(line));
+            add_line(text, line);
+            reason = reason ? reason : name;
+        }
+    }
+    return reason;
+}
+
+/* Once, when it comes up. */
+static void say_unmanaged(struct plan_ctx *ctx, const struct cr_buf *text)
+{
+    const struct cr_condition *converged = cr_status_condition_get(ctx->world->status, "Converged");
+    const struct cr_condition *degraded = cr_status_condition_get(ctx->world->status, "Degraded");
+    if (!(converged && cr_streq(converged->reason, unmanaged)) && !(degraded && cr_streq(degraded->reason, unmanaged)))
+        cr_plan_say_policy(ctx->plan, true, unmanaged, cr_strdup(cr_buf_text(text)));
+}
+
+/* Names in use, as far as they hold nothing. An Event when that is what is new. */
+static const char *add_host_warnings(struct plan_ctx *ctx, const char *worse, struct cr_buf *text)
+{
+    const struct cr_condition *known = cr_status_condition_get(ctx->world->status, "Degraded");
+    CR_CLEANUP(cr_buf) struct cr_buf line = CR_BUF_INIT(0);
+    const char *reason = cr_plan_add_host_warnings(ctx, &line);
+    if (!reason)
+        return worse;
+    add_line(text, cr_buf_text(&line));
+    if (worse)
+        return worse;
+    if (!known || !cr_streq(known->reason, reason))
+        cr_plan_say_policy(ctx->plan, true, reason, cr_buf_steal(&line));
+    return reason;
+}
+
+static void degraded(struct plan_ctx *ctx)
+{
+    const struct cr_policy_status *status = &ctx->plan->status;
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    const char *reason = NULL;
+    for (size_t i = 0; i < status->secrets_len; i++) {
+        const struct cr_secret_status *secret = &status->secrets[i];
+        if (!secret->problem_reason)
+            continue;
+        reason = reason ? reason : secret->problem_reason;
+        cr_autofree char *line = cr_asprintf("Secret %s: %s", secret->name, cr_or_empty(secret->problem_message));
+        add_line(&text, line);
+    }
+    const char *of_consumers = add_consumers(ctx, &text);
+    reason = reason ? reason : of_consumers;
+    if (add_refused_keys(ctx, &text) && !reason)
+        reason = "KeyTypeNotAccepted";
+    if (add_breakers(ctx, &text) && !reason)
+        reason = cr_hold_event(CR_HOLD_CIRCUIT_BREAKER);
+    if (cr_plan_add_unmanaged(ctx, &text)) {
+        say_unmanaged(ctx, &text);
+        reason = reason ? reason : unmanaged;
+    }
+    size_t before = text.len;
+    add_unverifiable(ctx, &text);
+    add_unseen_late(ctx, &text);
+    if (!reason && text.len > before)
+        reason = "NotVerified";
+    if (ctx->world->trust_refused) {
+        add_line(&text, ctx->world->trust_refused_text);
+        reason = reason ? reason : cr_trust_reason_name(ctx->world->trust_refused);
+    }
+    const char *warning = add_warnings(ctx, &text);
+    reason = reason ? reason : warning;
+    reason = add_host_warnings(ctx, reason, &text);
+    if (reason)
+        set(ctx, "Degraded", true, reason, cr_buf_text(&text));
+    else
+        set(ctx, "Degraded", false, "AsExpected", "No problem is known.");
+}
+
+/* Its successor is there, and is not rolled out. */
+static bool is_held(const struct cr_secret_status *secret, const struct cr_world_secret *now)
+{
+    return cr_streq(secret->problem_reason, CR_PROBLEM_NAME_MISSING) && secret->has_settled && now->material &&
+           !cr_streq(secret->settled.leaf, now->material->leaf);
+}
+
+/* Emitted once more before it matters: a person who has not seen the first Event has some time left. */
+static void say_held(struct plan_ctx *ctx, const struct cr_secret_status *secret, const char *end)
+{
+    const struct cr_condition *known = cr_status_condition_get(ctx->world->status, "ExpiringSoon");
+    if (!known || (!cr_streq(known->reason, leaf_expired) && !cr_streq(known->reason, leaf_expires_soon)))
+        cr_plan_say_secret(ctx->plan, true, secret, "HeldUntilExpiry",
+                           cr_asprintf("%s: %s", end, cr_or_empty(secret->problem_message)));
+}
+
+static void add_leaf_end(struct plan_ctx *ctx, const struct cr_secret_status *secret, const struct cr_expiry *expiry,
+                         bool held, struct cr_buf *text)
+{
+    char when[CR_TIME_TEXT];
+    cr_time_format(expiry->leaf_ms, when);
+    bool ended = cr_expiry_leaf_has_ended(expiry, ctx->world->now_ms);
+    cr_autofree char *line =
+        cr_asprintf("the leaf of Secret %s %s at %s%s%s", secret->name, ended ? "expired" : "expires", when,
+                    held ? ", and the one after it is held: " : "", held ? secret->problem_reason : "");
+    add_line(text, line);
+    if (held)
+        say_held(ctx, secret, line);
+}
+
+static void add_ca_end(const char *secret, const struct cr_expiry *expiry, struct cr_buf *text)
+{
+    char when[CR_TIME_TEXT];
+    cr_time_format(expiry->noticed_ca_ms, when);
+    cr_autofree char *line = cr_asprintf("a CA in Secret %s expires at %s", secret, when);
+    add_line(text, line);
+}
+
+static void add_expired_cas(const char *secret, const struct cr_expiry *expiry, struct cr_buf *text)
+{
+    cr_autofree char *line = cr_asprintf("%zu of the %zu CAs in Secret %s %s expired", expiry->expired, expiry->cas,
+                                         secret, expiry->expired == 1 ? "has" : "have");
+    add_line(text, line);
+}
+
+/* What ends is reported, worst first; a CA among others is not refused: a verifier goes by the others. Some do not (an
+ * old gateway broke on one that had expired). */
+static void expiring(struct plan_ctx *ctx)
+{
+    static const char *const reasons[] = {leaf_expired, leaf_expires_soon, "TrustExpiresSoon", "TrustExpired"};
+    const int64_t now_ms = ctx->world->now_ms;
+    size_t worst = cr_array_len(reasons);
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    for (size_t i = 0; i < ctx->world->policy->secrets_len; i++) {
+        const struct cr_secret_status *secret =
+            cr_status_secret(&ctx->plan->status, ctx->world->policy->secrets[i].name);
+        const struct cr_expiry expiry = cr_expiry_of(&ctx->world->secrets[i], &ctx->plan->status, secret, now_ms);
+        const bool is[] = {cr_expiry_leaf_has_ended(&expiry, now_ms), cr_expiry_leaf_ends_soon(&expiry, now_ms),
+                           cr_expiry_ca_ends_soon(&expiry, now_ms), expiry.expired > 0};
+        for (size_t k = 0; k < worst; k++)
+            worst = is[k] ? k : worst;
+        if (is[1])
+            add_leaf_end(ctx, secret, &expiry, is_held(secret, &ctx->world->secrets[i]), &text);
+        if (is[2])
+            add_ca_end(secret->name, &expiry, &text);
+        if (is[3])
+            add_expired_cas(secret->name, &expiry, &text);
+        int64_t next_ms = cr_expiry_changes_in_ms(&expiry, now_ms);
+        /* A day is soon enough to look again; the queue keeps its times in memory. */
+        if (next_ms)
+            cr_plan_requeue(ctx->plan, next_ms < LOOK_AGAIN_MAX_MS ? next_ms : LOOK_AGAIN_MAX_MS);
+    }
+    if (text.len)
+        set(ctx, "ExpiringSoon", true, reasons[worst], cr_buf_text(&text));
+    else
+        set(ctx, "ExpiringSoon", false, "FarFromExpiry", "No certificate expires soon.");
+}
+
+/* What a person must look at before anything of it goes on. */
+static bool any_problem(const struct cr_policy_status *status)
+{
+    for (size_t i = 0; i < status->secrets_len; i++)
+        if (status->secrets[i].problem_reason)
+            return true;
+    return false;
+}
+
+static enum cr_stage stage_of(const struct cr_policy_status *status)
+{
+    if (any_problem(status))
+        return CR_STAGE_HELD;
+    return any_pending(status) ? CR_STAGE_SWITCHING : CR_STAGE_IDLE;
+}
+
+void cr_plan_conditions(struct plan_ctx *ctx)
+{
+    ready(ctx);
+    rotating(ctx);
+    converged(ctx);
+    blocked(ctx);
+    degraded(ctx);
+    expiring(ctx);
+    conflict(ctx);
+    ctx->plan->status.stage = stage_of(&ctx->plan->status);
+}

@@ -1,0 +1,428 @@
+#include "policy/rules/plan_internal.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/strings.h"
+#include "catalogue/usage.h"
+
+void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state)
+{
+    cr_plan_set_held(status, state, CR_GATE_OPEN);
+}
+
+void cr_plan_set_held(struct cr_consumer_status *status, enum cr_consumer_state state, struct cr_gate gate)
+{
+    status->state = state;
+    cr_gate_set(&status->gate, gate);
+}
+
+/* --- which consumers are concerned, and what was decided --- */
+
+/* The gate to report for a consumer for which nothing is to be done. */
+static struct cr_gate idle_gate(const struct plan_consumer *consumer)
+{
+    if (consumer->uses_none)
+        return cr_gate_make(CR_HOLD_USES_NO_SECRET,
+                            "%s %s uses none of the Secrets of this policy, so nothing is ever done for it: is a name "
+                            "misspelled?",
+                            consumer->spec->kind, consumer->spec->target);
+    return consumer->held_by.hold == CR_HOLD_NO_SECRET ? cr_gate_copy(&consumer->held_by) : CR_GATE_OPEN;
+}
+
+/* Nothing was done for it, whatever its pods were last seen to show while idle (plan_verification.c). */
+static bool was_idle(const struct cr_consumer_status *status)
+{
+    return status->state == CR_CONSUMER_IDLE ||
+           (status->state == CR_CONSUMER_VERIFYING && cr_hold_is_unseen(status->gate.hold) && !status->since_ms);
+}
+
+/* Nothing is to be done for it. What the last rotation decided stays in sight; what was under way is over, unless its
+ * Secret broke meanwhile. */
+static void rest(const struct plan_consumer *consumer)
+{
+    struct cr_consumer_status *status = consumer->status;
+    if (consumer->change_held) {
+        cr_plan_set_held(status, CR_CONSUMER_BLOCKED, cr_gate_copy(&consumer->held_by));
+        return;
+    }
+    /* Only the state is remembered of a consumer that is listed in brief. */
+    bool idle = was_idle(status);
+    if (!status->reason && idle)
+        cr_strset(&status->reason, "No change was seen since certroll began to watch.");
+    cr_plan_set_held(status, idle ? CR_CONSUMER_IDLE : CR_CONSUMER_CONVERGED, idle_gate(consumer));
+    cr_strvec_dispose(&status->examples);
+}
+
+static void absent(const struct plan_consumer *consumer)
+{
+    struct cr_consumer_status *status = consumer->status;
+    status->decision = CR_DECISION_NONE;
+    status->pods = (struct cr_pod_counts){0};
+    status->since_ms = 0;
+    cr_strvec_dispose(&status->examples);
+    bool may_be_owned = cr_streq(consumer->spec->kind, "ReplicaSet");
+    cr_autofree char *why =
+        cr_asprintf("%s %s does not exist%s%s.", consumer->spec->kind, consumer->spec->target,
+                    may_be_owned ? ", or a Deployment or Rollout has made it, which is the consumer then" : "",
+                    consumer->spec->optional ? "; it is optional, so this is no error" : "");
+    cr_strset(&status->reason, why);
+    cr_plan_set_held(status, CR_CONSUMER_ABSENT,
+                     consumer->spec->optional ? CR_GATE_OPEN : cr_gate_make(CR_HOLD_NOT_FOUND, "%s", why));
+}
+
+/* Not looked at either: thousands of Jobs would be watched to say that nothing is done for them. */
+static void leave_to_next_run(const struct plan_consumer *consumer)
+{
+    struct cr_consumer_status *status = consumer->status;
+    status->decision = CR_DECISION_NONE;
+    cr_autofree char *why =
+        cr_asprintf("nothing to do for %s %s: its next run mounts what the Secrets hold by then, and one that runs now "
+                    "is left to end with what it has read.",
+                    consumer->spec->kind, consumer->spec->target);
+    cr_strset(&status->reason, why);
+    cr_plan_set_state(status, CR_CONSUMER_IDLE);
+}
+
+/* No pods: its controller takes up what it names. */
+static bool by_api(const struct plan_consumer *consumer)
+{
+    return cr_policy_kind_by_api(consumer->spec->kind);
+}
+
+/* Which of the Secrets it uses. A new pod would mount what cannot be used: while one is broken, its old pods are the
+ * good ones. */
+static void look_at_secrets(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec used = {0};
+    if (by_api(consumer))
+        cr_usage_of_object(consumer->spec->kind, consumer->world->workload, &used);
+    else
+        cr_usage_secrets(consumer->pod_spec, &used);
+    for (size_t i = 0; i < ctx->plan->status.secrets_len; i++) {
+        const struct cr_secret_status *secret = &ctx->plan->status.secrets[i];
+        if (!secret->problem_reason || !cr_strvec_has(&used, secret->name))
+            continue;
+        consumer->change_held = consumer->change_held || secret->pending.set;
+        if (!consumer->held_by.hold)
+            consumer->held_by = cr_gate_make(
+                cr_streq(secret->problem_reason, CR_PROBLEM_NOT_FOUND) ? CR_HOLD_NO_SECRET : CR_HOLD_SECRET_PROBLEM,
+                "Secret %s: %s", secret->name, secret->problem_reason);
+    }
+    /* One that was found is a consumer because it uses one. */
+    consumer->uses_none = !consumer->spec->found && ctx->world->policy->secrets_len;
+    for (size_t i = 0; i < ctx->world->policy->secrets_len; i++)
+        consumer->uses_none = consumer->uses_none && !cr_strvec_has(&used, ctx->world->policy->secrets[i].name);
+}
+
+/* Once, when it begins. What does not exist has no Event of its own. */
+static void say_unmet(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index)
+{
+    const struct cr_gate *gate = &consumer->status->gate;
+    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer->status);
+    if (!cr_hold_is_unmet(gate->hold) || !cr_hold_event(gate->hold) || (known && known->gate.hold == gate->hold))
+        return;
+    cr_plan_say_workload(ctx, true, index, cr_hold_event(gate->hold), cr_strdup(gate->text));
+    if (gate->hold == CR_HOLD_NOT_FOUND)
+        ctx->plan->events[ctx->plan->events_len - 1].about = CR_ABOUT_POLICY;
+}
+
+static void decide(struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    cr_autofree struct cr_secret_change *changes = cr_calloc(ctx->changes_len, sizeof *changes);
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        changes[k] = ctx->changes[k];
+        changes[k].key_type = ctx->pending[k]->pending.target.key_type;
+        if (cr_plan_is_others(ctx, consumer, k))
+            changes[k].changes = 0;
+    }
+    struct cr_decide_input input = {.consumer = consumer->spec,
+                                    .pod_spec = consumer->pod_spec,
+                                    .catalogue = ctx->world->catalogue,
+                                    .changes = changes,
+                                    .changes_len = ctx->changes_len};
+    if (by_api(consumer))
+        cr_decide_by_api(&input, consumer->world->workload, &consumer->decision);
+    else
+        cr_decide(&input, &consumer->decision);
+    consumer->concerned = consumer->decision.kind != CR_DECISION_NONE;
+    /* New pods would have a leaf that their software cannot use: the old ones are the good ones. */
+    if (!consumer->held_by.hold && consumer->decision.not_accepted)
+        consumer->held_by = cr_gate_make(CR_HOLD_KEY_TYPE_NOT_ACCEPTED, "%s", consumer->decision.not_accepted);
+    char *others = consumer->concerned ? NULL : cr_plan_others_reason(ctx, consumer);
+    if (others) {
+        free(consumer->decision.reason);
+        consumer->decision.reason = others;
+    }
+    if (consumer->decision.component)
+        cr_strset(&consumer->status->component, consumer->decision.component);
+}
+
+/* --- what each change demands, and what the template already answers --- */
+
+const char *cr_plan_restart_annotation(const struct plan_consumer *consumer, const char *secret)
+{
+    char name[CR_ANNOTATION_NAME];
+    cr_restart_annotation_name(secret, name);
+    return cr_restart_annotation_of(consumer->world->workload, name);
+}
+
+/* The status remembered nothing, an annotation of some workload did (see plan_secrets.c): it counts for the workloads
+ * that carry one. The same holds for trust that was changed and changed back: a workload that was not restarted for it
+ * has the right one. */
+static bool known_from_annotations_only(const struct cr_secret_status *secret)
+{
+    const struct cr_material *before = &secret->settled;
+    const struct cr_material *after = &secret->pending.target;
+    return secret->pending.old_leaves.len == 0 && cr_diff(before, after) == 0 &&
+           cr_streq(before->opaque, after->opaque);
+}
+
+/* A workload that came after the change was created with the new material. */
+static bool created_after(const struct plan_consumer *consumer, int64_t since_ms)
+{
+    const char *text = cr_json_string_at(consumer->world->workload, "metadata", "creationTimestamp");
+    int64_t created_ms = 0;
+    return text && cr_time_parse(text, &created_ms, NULL) && created_ms / 1000 > since_ms / 1000;
+}
+
+/* Whether the template says that its pods were made for this material. A digest of opaque material by a key that is
+ * gone says nothing; then it counts that the restart was for this very rotation. */
+static bool is_covered(const struct plan_consumer *consumer, const char *value, const struct cr_pending_change *pending,
+                       unsigned classes)
+{
+    if (cr_restart_annotation_covers(value, &pending->target, classes))
+        return true;
+    return (classes & CR_CLASS_OPAQUE) && !consumer->status->evicted_until_ms &&
+           cr_restart_annotation_is_rekeyed(value, &pending->target) &&
+           strstr(cr_or_empty(consumer->status->restarted_for), pending->id) &&
+           cr_restart_annotation_covers(value, &pending->target, classes & ~(unsigned)CR_CLASS_OPAQUE);
+}
+
+/* A restart would not help, and may not end: as long as one pod of a node uses an immutable Secret, its kubelet gives
+ * the old content to new pods as well (docs/operations.md has what was measured). */
+static void mark_immutable(const struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k)
+{
+    const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
+    struct plan_change *change = &consumer->changes[k];
+    change->is_immutable = ctx->changes[k].was_immutable && secret->restart_classes;
+    if (change->is_immutable && !consumer->held_by.hold)
+        consumer->held_by = cr_gate_make(CR_HOLD_IMMUTABLE_SECRET,
+                                         "Secret %s was immutable and was replaced under its name: kubelets give the "
+                                         "old content to new pods, too, while a pod of their node uses it. Use a "
+                                         "Secret of another name",
+                                         ctx->changes[k].secret->name);
+}
+
+/* Those of the classes that an annotation names with this material. */
+static unsigned restarted_for(const char *value, const struct cr_material *target, unsigned classes)
+{
+    unsigned found = 0;
+    for (unsigned class = CR_CLASS_LEAF; class <= CR_CLASS_TRUST; class <<= 1)
+        if ((classes & class) && cr_restart_annotation_covers(value, target, class))
+            found |= class;
+    return found;
+}
+
+/* What was to be reloaded but is in the annotation was restarted for after all (the fall-back), before or by an earlier
+ * run of this program. */
+static void compute_demand(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k)
+{
+    const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
+    const struct cr_pending_change *pending = &ctx->pending[k]->pending;
+    struct plan_change *change = &consumer->changes[k];
+    const char *value = cr_plan_restart_annotation(consumer, ctx->changes[k].secret->name);
+    change->concerns = secret->used && secret->kind != CR_DECISION_NONE &&
+                       !(value == NULL && known_from_annotations_only(ctx->pending[k])) &&
+                       !created_after(consumer, pending->since_ms);
+    if (!change->concerns)
+        return;
+    unsigned seen = cr_diff_classes(ctx->changes[k].changes);
+    unsigned fallback = secret->reload_classes & CR_PLAN_FALLS_BACK;
+    change->demanded = secret->restart_classes != 0;
+    mark_immutable(ctx, consumer, k);
+    change->classes = secret->restart_classes;
+    change->classes |= restarted_for(value, &pending->target, fallback);
+    change->covered = change->classes && is_covered(consumer, value, pending, change->classes);
+    /* Another chain under the same leaf does not show in a leaf. */
+    bool new_leaf = (seen & CR_CLASS_LEAF) && pending->target.leaf[0] && pending->old_leaves.len;
+    change->leaf_changed = new_leaf && (secret->roles & CR_ROLE_BIT(CR_ROLE_SERVER_LEAF));
+    change->leaf_presented = new_leaf && (secret->roles & CR_ROLE_BIT(CR_ROLE_CLIENT_LEAF));
+    if (seen & CR_CLASS_TRUST)
+        change->trust_roles = secret->roles & (CR_ROLE_BIT(CR_ROLE_CLIENT_CA) | CR_ROLE_BIT(CR_ROLE_SERVER_CA));
+    change->notified = cr_plan_notified(ctx, k, secret->trigger_classes);
+    change->since_ms = pending->since_ms;
+    change->max_delay_ms = secret->max_delay_ms;
+    change->not_accepted = secret->not_accepted;
+    if (change->since_ms > consumer->since_ms)
+        consumer->since_ms = change->since_ms;
+    if (change->classes && !change->covered && (!consumer->first_ms || pending->first_ms < consumer->first_ms))
+        consumer->first_ms = pending->first_ms;
+}
+
+int64_t cr_plan_restarted_at_ms(const struct cr_json *workload)
+{
+    bool by_time = cr_streq(cr_json_string_at(workload, "kind"), "Rollout");
+    const char *text = by_time ? cr_json_string_at(workload, "spec", "restartAt")
+                               : cr_json_string_at(workload, "spec", "template", "metadata", "annotations",
+                                                   "kubectl.kubernetes.io/restartedAt");
+    int64_t at_ms = 0;
+    return text && cr_time_parse(text, &at_ms, NULL) ? at_ms : 0;
+}
+
+/* The time stands on the workload, where a crash cannot lose it. */
+static void read_last_restart(struct plan_consumer *consumer)
+{
+    int64_t at_ms = cr_plan_restarted_at_ms(consumer->world->workload);
+    if (at_ms)
+        consumer->status->last_restart_ms = at_ms;
+}
+
+static void sum_up(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    bool any = false;
+    bool all = true;
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        any = any || consumer->changes[k].classes;
+        all = all && (!consumer->changes[k].classes || consumer->changes[k].covered);
+    }
+    consumer->needs_restart = any && !all;
+    consumer->restarted = any && all;
+    if (consumer->restarted)
+        read_last_restart(consumer);
+}
+
+/* --- state --- */
+
+/* What a fall-back was for, once its restart is done: what was seen then is not on record yet. */
+static void say_fell_back(struct plan_consumer *consumer)
+{
+    cr_autofree char *text = cr_asprintf("A reload did not happen in time: restarted. (Expected was: %s)",
+                                         cr_or_empty(consumer->decision.reason));
+    cr_strset(&consumer->status->reason, text);
+}
+
+static void show_decision(struct plan_consumer *consumer)
+{
+    struct cr_consumer_status *status = consumer->status;
+    enum cr_decision_kind kind = consumer->decision.kind;
+    bool reloads = kind == CR_DECISION_HOT_RELOAD || kind == CR_DECISION_TRIGGER;
+    bool fell_back = reloads && (consumer->restarted || consumer->evicts);
+    status->since_ms = consumer->since_ms;
+    /* The earlier reason ("still serve the old leaf …") says more than the catalogue's expectation. */
+    if (fell_back && status->decision == CR_DECISION_RESTART)
+        return;
+    status->decision = fell_back ? CR_DECISION_RESTART : kind;
+    if (fell_back)
+        say_fell_back(consumer);
+    else
+        cr_strset(&status->reason, consumer->decision.reason);
+}
+
+static unsigned warnings_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    cr_autofree char *misfit = cr_plan_misfit(consumer);
+    cr_autofree char *names = cr_plan_reported_names(ctx, consumer);
+    return (misfit ? CR_WARNING_SHUTDOWN_MISFIT : 0) | (names ? CR_WARNING_NAME_MISSING : 0);
+}
+
+static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    consumer->status->warnings = 0;
+    if (cr_policy_kind_runs_to_end(consumer->spec->kind)) {
+        leave_to_next_run(consumer);
+        return;
+    }
+    if (!consumer->world->found) {
+        absent(consumer);
+        return;
+    }
+    /* It came back; its pods mounted what the Secrets hold now. */
+    if (consumer->status->state == CR_CONSUMER_ABSENT) {
+        cr_strset(&consumer->status->reason, NULL);
+        consumer->status->state = CR_CONSUMER_IDLE;
+    }
+    consumer->pod_spec = cr_json_at(consumer->world->workload, "spec", "template", "spec");
+    consumer->sidecar = cr_reloader_find(consumer->pod_spec);
+    cr_shutdown_hooks_find(consumer->pod_spec, &consumer->hooks);
+    consumer->status->warnings = warnings_of(ctx, consumer);
+    cr_plan_count_restart(ctx, consumer);
+    look_at_secrets(ctx, consumer);
+    if (!ctx->changes_len) {
+        rest(consumer);
+        return;
+    }
+    decide(ctx, consumer);
+    if (!consumer->concerned) {
+        if (consumer->status->state == CR_CONSUMER_IDLE || !consumer->status->reason) {
+            consumer->status->decision = CR_DECISION_NONE;
+            cr_strset(&consumer->status->reason, consumer->decision.reason);
+        }
+        rest(consumer);
+        return;
+    }
+    consumer->changes = cr_calloc(ctx->changes_len, sizeof *consumer->changes);
+    consumer->concerned = false;
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        compute_demand(ctx, consumer, k);
+        consumer->concerned = consumer->concerned || consumer->changes[k].concerns;
+    }
+    if (!consumer->concerned) {
+        rest(consumer);
+        return;
+    }
+    sum_up(ctx, consumer);
+    if (!by_api(consumer)) /* else nothing rolls */
+        cr_rollout_judge(consumer->spec->kind, consumer->world->workload, &consumer->rollout);
+    cr_plan_deadline(ctx, consumer);
+    cr_plan_recall_evictions(ctx, consumer);
+    cr_plan_evidence(ctx, consumer);
+    cr_plan_fall_back(ctx, consumer);
+    cr_plan_recall_evictions(ctx, consumer); /* which a fall-back may have begun */
+    cr_plan_find_drain(ctx, consumer);
+    cr_plan_evict_deadline(ctx, consumer);
+    cr_plan_warn_of_gap(ctx, consumer);
+    show_decision(consumer);
+    if ((consumer->restarted || consumer->evicts) && consumer->rollout.state == CR_ROLLOUT_FAILED)
+        ctx->rollout_failed = true;
+    consumer->under_way = cr_plan_evictions_go_on(ctx, consumer);
+}
+
+void cr_plan_consumers(struct plan_ctx *ctx)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    struct cr_policy_status *status = &ctx->plan->status;
+    cr_plan_keep_consumers(policy, status);
+
+    ctx->consumers_len = policy->consumers_len;
+    ctx->consumers = cr_calloc(policy->consumers_len, sizeof *ctx->consumers);
+    for (size_t i = 0; i < policy->consumers_len; i++) {
+        struct plan_consumer *consumer = &ctx->consumers[i];
+        consumer->spec = &policy->consumers[i];
+        consumer->world = &ctx->world->consumers[i];
+        consumer->status = &status->consumers[i];
+        evaluate(ctx, consumer);
+        cr_plan_find_under_way(ctx, consumer);
+    }
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        cr_plan_act(ctx, &ctx->consumers[i], i);
+        cr_plan_wait_for_others(ctx, &ctx->consumers[i]);
+        say_unmet(ctx, &ctx->consumers[i], i);
+    }
+    cr_plan_list_under_way(ctx);
+}
+
+void cr_plan_consumers_dispose(struct plan_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        struct plan_consumer *consumer = &ctx->consumers[i];
+        cr_decision_dispose(&consumer->decision);
+        cr_shutdown_hooks_dispose(&consumer->hooks);
+        free(consumer->changes);
+        cr_gate_dispose(&consumer->held_by);
+        free(consumer->evidence);
+        cr_budget_verdict_dispose(&consumer->way);
+    }
+    free(ctx->consumers);
+}

@@ -1,0 +1,418 @@
+/* Shared by the parts of the plan; not for others. */
+#ifndef CR_POLICY_RULES_PLAN_INTERNAL_H
+#define CR_POLICY_RULES_PLAN_INTERNAL_H
+
+#include "base/buffer.h"
+#include "policy/rules/decide.h"
+#include "evidence/diff.h"
+#include "policy/rules/plan.h"
+#include "workload/reloader.h"
+#include "evidence/reloader_sighting.h"
+#include "workload/rollout.h"
+#include "policy/rules/schedule.h"
+#include "workload/shutdown_hook.h"
+
+/* What one pending change means to one consumer. */
+struct plan_change {
+    bool concerns;        /* the consumer uses the Secret, in a role that changed */
+    unsigned classes;     /* CR_CLASS_* that it must be, or was, restarted for; 0: it reloads */
+    bool demanded;        /* by the decision, not only by the fall-back */
+    bool covered;         /* the template already carries them */
+    bool is_immutable;    /* the Secret was immutable: its kubelets give the old content to new pods, too */
+    bool leaf_changed;    /* a leaf that it serves */
+    bool leaf_presented;  /* a leaf that it presents as a client, and that its page shows */
+    unsigned trust_roles; /* in which it uses CAs that changed: CR_ROLE_BIT */
+    unsigned notified;    /* CR_CLASS_* that its reloader notifies it of, and that its page can show by their digests */
+    unsigned seen_late;   /* CR_CLASS_* of which an old state was seen past the deadline */
+    bool not_accepted;    /* its software takes no such leaf: time alone proves nothing */
+    int64_t since_ms;
+    int64_t max_delay_ms;
+};
+
+/* What one pod has of one change. */
+struct plan_evidence {
+    enum cr_evidence evidence;
+    enum cr_shown leaf; /* what is seen of it */
+    enum cr_shown trust;
+    int64_t old_leaf_ms; /* when it was last seen to have an old leaf of the Secret; 0: it has not */
+    int64_t old_trust_ms;
+    bool found; /* its reloader has found all that it notifies the program of: its volume is refreshed */
+};
+
+/* Pods that a restart has replaced, while their shutdown manager lets their connections go. Borrowed from the world. */
+struct plan_drain {
+    size_t pods;
+    const struct cr_world_ending *last;  /* of them, the one that may take longest; NULL: there is none */
+    const struct cr_world_ending *stuck; /* one that should have ended, and is still there; NULL: none is */
+};
+
+/* What is known of one consumer while the plan is made. */
+struct plan_consumer {
+    const struct cr_policy_consumer *spec;
+    const struct cr_world_consumer *world;
+    struct cr_consumer_status *status; /* borrowed from the plan */
+    const struct cr_json *pod_spec;
+    struct cr_reloader_sidecar sidecar; /* of the pod template */
+    struct cr_shutdown_hooks hooks;     /* likewise */
+    struct plan_drain drain;
+    struct cr_decision decision;
+    bool concerned;              /* a pending change touches it */
+    struct plan_change *changes; /* parallel to the context's; NULL when not concerned */
+    bool needs_restart;
+    bool restarted;         /* its template carries all that it must be restarted for */
+    struct cr_gate held_by; /* a Secret it uses cannot be used now: nothing disruptive may happen */
+    bool uses_none;         /* of the Secrets of the policy */
+    bool change_held;       /* and it broke in the middle of a rotation, which therefore waits */
+    struct cr_rollout rollout;
+    int64_t since_ms;               /* of the latest change that touches it */
+    int64_t first_ms;               /* of the first of them, with those that were superseded */
+    struct plan_evidence *evidence; /* pods × changes, see cr_plan_evidence_of */
+    bool evicts;                    /* a restart by evictions has begun for these changes, and is on record */
+    struct cr_budget_verdict way;   /* once budgets were asked */
+    bool under_way;                 /* a restart of it by this policy is: it takes pods away */
+    bool begins;                    /* with this very plan */
+    bool unseen_late; /* while idle: a pod has not shown in time what it should, or shows something else */
+};
+
+struct plan_ctx {
+    const struct cr_world *world;
+    struct cr_plan *plan;
+    struct cr_secret_change *changes;  /* active: pending and without a problem */
+    struct cr_secret_status **pending; /* parallel to changes; borrowed from the plan's status */
+    size_t changes_len;
+    struct cr_strvec *leaves_of; /* per consumer that asks for names: Secrets with a leaf that its pods may show */
+    struct plan_consumer *consumers;
+    size_t consumers_len;
+    int begun; /* restarts in this plan that count for the limits */
+    bool rollout_failed;
+    struct cr_schedule schedule; /* of the policy's windows, once plan_window.c was asked */
+    bool schedule_judged;
+};
+
+/* plan_secrets.c: what changed, against what is remembered. Sets record_first. */
+void cr_plan_secrets(struct plan_ctx *ctx);
+/* What an annotation says about these classes of the material: the changes of those classes that it names with another
+ * digest. Nothing can be said of opaque material by another key, or without one. */
+unsigned cr_plan_changes_since(const char *annotation, const struct cr_material *material, unsigned classes);
+/* plan_unrecorded.c: how restarts that never came on record differ from what the Secret holds now, and from all that
+ * is on record. CR_CHANGE_* bits; 0: there are none. */
+unsigned cr_plan_unrecorded(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
+                            const struct cr_world_secret *now);
+/* When the first such restart was done, if the Secret has not been written since: what else it holds may have come
+ * later than that restart. None: now. */
+int64_t cr_plan_unrecorded_since_ms(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
+                                    const struct cr_world_secret *now);
+/* plan_vanished.c: in words, what was in the Secret and is missed now; NULL: nothing. Owned. */
+char *cr_plan_vanished(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
+                       const struct cr_material *now);
+/* plan_names.c: the leaves that consumers may show to clients that ask for a name, by their Secrets. Call it before all
+ * functions below. */
+void cr_plan_names_make(struct plan_ctx *ctx);
+void cr_plan_names_dispose(struct plan_ctx *ctx);
+/* A Secret of the policy as it is now, by its name; borrowed. NULL: the policy has none of that name. */
+const struct cr_world_secret *cr_plan_world_secret(const struct plan_ctx *ctx, const char *name);
+/* What becomes of a leaf of this Secret without a name in use, by its annotation; otherwise: without an annotation. */
+enum cr_on_missing_name cr_plan_on_missing_name(const struct plan_ctx *ctx, const char *secret,
+                                                enum cr_on_missing_name otherwise);
+/* In words, which names in use that leaf of the Secret is not for, so that it is held; NULL: none. Owned. */
+char *cr_plan_missing_names(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
+                            const struct cr_material *leaf);
+/* Whether a leaf that its consumers may have is for the name. */
+bool cr_plan_was_for(const struct cr_secret_status *secret, const char *name);
+/* Adds a name to a sentence that shows the first few. before: how many names there are already; of: what asks for the
+ * name. Returns how many there are now. */
+size_t cr_plan_add_name(struct cr_buf *text, size_t before, const char *name, const char *of);
+/* Ends the sentence. */
+void cr_plan_end_names(struct cr_buf *text, size_t count);
+/* plan_hosts.c: adds the hosts of Ingresses and Gateways for which the leaf is held. Returns as cr_plan_add_name. */
+size_t cr_plan_add_held_hosts(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
+                              const struct cr_material *leaf, size_t before, struct cr_buf *text);
+/* Adds to a condition the problems of names in use that hold nothing. Returns the reason of the first, static; NULL:
+ * there are none. */
+const char *cr_plan_add_host_warnings(const struct plan_ctx *ctx, struct cr_buf *text);
+/* In words, the names in use that leaves of a consumer with onMissingName Report are not for, which are only reported:
+ * "web: the leaf of ...". */
+char *cr_plan_reported_names(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* How many endpoints all consumers have, and how many of these have a serverName that some leaf is for which they may
+ * show. */
+struct plan_names_checked {
+    size_t endpoints, names;
+};
+struct plan_names_checked cr_plan_names_checked(const struct plan_ctx *ctx);
+/* In words, which names of a leaf the next leaf is not for; NULL: it is for all of them. Owned. */
+char *cr_plan_lost_names(const struct cr_material *before, const struct cr_material *now);
+/* plan_opaque.c: in words, which opaque material some consumer takes and the operator cannot look at; NULL: none.
+ * Owned. */
+char *cr_plan_unread(const struct plan_ctx *ctx);
+/* plan_keep.c: makes the status's consumers parallel to the policy's, each with what is remembered of its workload,
+ * whatever that was called before; what belongs to no consumer any more is forgotten. */
+void cr_plan_keep_consumers(const struct cr_policy *policy, struct cr_policy_status *status);
+/* plan_consumers.c: what is decided and demanded for each consumer; then acts for it. */
+void cr_plan_consumers(struct plan_ctx *ctx);
+/* The last restart, whoever did it, as the workload's template (an Argo Rollout's spec) says; 0: it says none. */
+int64_t cr_plan_restarted_at_ms(const struct cr_json *workload);
+void cr_plan_consumers_dispose(struct plan_ctx *ctx);
+/* The annotation of the consumer's template for a Secret, which says what it was restarted for; NULL: there is none. */
+const char *cr_plan_restart_annotation(const struct plan_consumer *consumer, const char *secret);
+/* plan_restart.c: what is done for a consumer, and its state. */
+void cr_plan_act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+/* The rotations that this consumer is, or was, restarted for, by id: "a,b". Owned. */
+char *cr_plan_rotations_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state);
+/* The same with what holds it there. Takes gate. */
+void cr_plan_set_held(struct cr_consumer_status *status, enum cr_consumer_state state, struct cr_gate gate);
+/* A gate holds a restart: Blocked or Pending, and an Event where a person should know, once when it begins. Takes gate,
+ * which is not open. */
+void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, struct cr_gate gate);
+/* The gate for new pods that were evicted CR_PLAN_EVICTIONS_MAX times and still serve the old leaf. */
+struct cr_gate cr_plan_still_stale(void);
+/* plan_others.c: pairs of Secret and consumer that another policy has. */
+bool cr_plan_is_others(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+/* The other policy has not yet brought the consumer the material of this change. */
+bool cr_plan_waits_for_other(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+/* What the other policy remembers of the Secret; NULL: the pair is this policy's, or the other policy remembers
+ * nothing. */
+const struct cr_secret_status *cr_plan_memory_of_other(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                                                       size_t change);
+/* Shows the wait for another policy in the state of a consumer that is idle otherwise. */
+void cr_plan_wait_for_others(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* In words, if a consumer is not concerned because another policy has its pair. Owned; NULL: that is not the reason. */
+char *cr_plan_others_reason(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* The memory of a policy that is, or is about to be, in the middle of a change of this Secret for one of our consumers,
+ * whichever policy has the pair; NULL: none is. The Secret is there and can be used. */
+const struct cr_secret_status *cr_plan_under_way_elsewhere(const struct cr_world *world, size_t secret);
+/* How many such pairs there are; the first few in words. */
+size_t cr_plan_conflicts(const struct plan_ctx *ctx, struct cr_buf *text);
+/* plan_breaker.c: counts the last restart by certroll, as the template shows it. */
+void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* Counts evictions of the consumer that begin now. */
+void cr_plan_count_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* Whether a trust domain publishes the Secret of change k and has not recorded its version yet, for at most most_ms:
+ * what another program has written there may be corrected meanwhile. */
+bool cr_plan_awaits_record(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t k, int64_t most_ms);
+/* A restart is held by what would let a stage of a trust domain's rotation go: what was published a moment ago may be
+ * on the domain's record with the next look, which comes soon. */
+void cr_plan_await_record(struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* The consumer is to be restarted for the distrust of a CA. */
+bool cr_plan_distrusts(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* The gate for a consumer that was restarted too often lately: until when it waits. */
+struct cr_gate cr_plan_breaker(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* What the status says of the same workload; NULL: nothing. */
+const struct cr_consumer_status *cr_plan_on_record(const struct cr_policy_status *status,
+                                                   const struct cr_consumer_status *consumer);
+/* plan_unmanaged.c: says which pods of no workload may have what a Secret held before; false: there are none. */
+bool cr_plan_add_unmanaged(struct plan_ctx *ctx, struct cr_buf *text);
+
+/* All counted restarts of the consumer are on record: another one may overwrite what its template shows. */
+bool cr_plan_restarts_are_recorded(const struct cr_policy_status *recorded, const struct cr_consumer_status *consumer);
+/* plan_gate.c: open when the consumer may be restarted now, else what stands in the way. This one and all below that
+ * return one: owned by the caller. */
+struct cr_gate cr_plan_gate(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* The same for evictions that have begun: what forbids to go on. The budget is asked for each pod. */
+struct cr_gate cr_plan_gate_again(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* The gate for a policy that is suspended, in mode Plan, or being deleted. */
+struct cr_gate cr_plan_switched_off(const struct plan_ctx *ctx);
+/* Until when further changes are waited for (restart.coalesce). */
+int64_t cr_plan_coalesced_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* plan_window.c: open when a restart may begin now as far as windows go, else until when it waits; the plan then comes
+ * again for it. */
+struct cr_gate cr_plan_window(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* plan_limit.c: restarts under way. Whether one of this consumer is; of those that this policy begins, see
+ * cr_plan_begin. */
+void cr_plan_find_under_way(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* Counts a restart of the consumer that is in the plan. */
+void cr_plan_begin(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* Which other consumer's restart it must wait for; cr_plan_limit: which limit over all policies. */
+struct cr_gate cr_plan_concurrency(struct plan_ctx *ctx, struct plan_consumer *consumer);
+struct cr_gate cr_plan_limit(struct plan_ctx *ctx, struct plan_consumer *consumer);
+struct cr_gate cr_plan_other_failed(void);
+void cr_plan_list_under_way(struct plan_ctx *ctx);
+/* All leaves that are remembered of a Secret. */
+void cr_plan_add_leaves(const struct cr_secret_status *secret, struct cr_strvec *out);
+/* plan_evidence.c: evidence per pod and change. */
+void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer);
+enum cr_evidence cr_plan_evidence_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
+                                     size_t change);
+/* What is seen of the leaf, and of the CAs, of this change. */
+enum cr_shown cr_plan_shown(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
+                            size_t change);
+enum cr_shown cr_plan_shown_trust(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
+                                  size_t change);
+/* All pods that should be there are, and have the new material of this change. */
+bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+bool cr_plan_enough_pods(const struct plan_consumer *consumer);
+/* Pods that were seen, after the deadline and lately, to have the old material of this change, in one of the classes.
+ */
+int cr_plan_late_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change, unsigned class);
+/* When every program that reloads by itself should have taken up a change. */
+int64_t cr_plan_deadline_ms(const struct plan_consumer *consumer, const struct plan_change *change);
+/* The latest deadline of all its changes is over. */
+bool cr_plan_past_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* plan_trust.c: what is seen of the CAs that pods verify their peers against. Of one change, for all pods of a
+ * consumer. */
+struct plan_trust_look {
+    struct cr_trust_change change; /* its target is NULL: nothing can be seen */
+    struct cr_strvec mounts;       /* where pods have the Secret */
+    struct cr_strvec other_leaves; /* of Secrets that have trust of their own */
+};
+void cr_plan_trust_look_make(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change,
+                             struct plan_trust_look *out);
+void cr_plan_trust_look_dispose(struct plan_trust_look *look);
+void cr_plan_look_at_trust(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                           const struct cr_world_pod *pod, size_t change, const struct plan_trust_look *look,
+                           struct cr_shown_leaf *out);
+/* The same of a leaf that is presented. */
+void cr_plan_look_at_page_leaf(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                               const struct cr_world_pod *pod, size_t change, struct cr_shown_leaf *out);
+/* A look at the pod may show something of the change, beside the leaf that it serves. */
+bool cr_plan_can_see_trust(const struct plan_consumer *consumer, const struct cr_world_pod *pod, size_t change);
+/* The CA that a canary should be of, among all that its changes have brought: one at a time, the same for all consumers
+ * of a change. Borrowed; NULL: none is needed. */
+const char *cr_plan_canary_ca(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* The Secret as it was read: what is remembered of it has no subjects and serial numbers. */
+const struct cr_material *cr_plan_target(const struct plan_ctx *ctx, size_t change);
+/* plan_trigger.c: what the pages of pods' reloaders show. Of the classes that a reloader notifies of, those of a change
+ * that such a page can show: it shows nothing of another chain under the same leaf. */
+unsigned cr_plan_notified(const struct plan_ctx *ctx, size_t change, unsigned trigger_classes);
+/* For one change, for all pods of a consumer. */
+struct plan_trigger_look {
+    char trust[CR_SHA256_HEX];
+    char settled_trust[CR_SHA256_HEX];
+    struct cr_strvec others; /* leaves of the policy's other Secrets that have the same CAs */
+    struct cr_strvec others_settled;
+};
+void cr_plan_trigger_look_make(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change,
+                               struct plan_trigger_look *out);
+void cr_plan_trigger_look_dispose(struct plan_trigger_look *look);
+/* Adds what the page shows of the leaf and of the CAs, as far as the reloader notifies the program of them, to what was
+ * seen of them directly, which counts more. *found: see plan_evidence. */
+void cr_plan_look_at_reloader(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                              const struct cr_world_pod *pod, size_t change, const struct plan_trigger_look *look,
+                              struct cr_shown_leaf *leaf, struct cr_shown_leaf *trust, bool *found);
+/* The port of the page that may show one of its changes; 0: none may. */
+int cr_plan_reloader_port(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* The reloader of this pod has found all of a change that it must notify of: its volume needs no nudge. */
+bool cr_plan_reloader_has_found(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
+                                size_t change);
+/* plan_fallback.c: what reloads by its decision and was seen with old material past the deadline is restarted,
+ * unless verify.onTimeout forbids. Of these classes that can be seen: */
+enum { CR_PLAN_FALLS_BACK = CR_CLASS_LEAF | CR_CLASS_TRUST };
+void cr_plan_fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* plan_kubelet_cache.c: open when kubelets have the new Secret for new pods, as far as old pods can show it, else which
+ * pod is looked at for that. At most 2 s beyond restart.coalesce. */
+struct cr_gate cr_plan_kubelet_cache_gate(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* What this old pod shows decides whether the gate waits for its kubelet, so it is worth a nudge and a probe. */
+bool cr_plan_awaits_kubelet(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod);
+/* plan_follow_up.c: nudges, probes and evictions. */
+void cr_plan_follow_up(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+/* How long to wait between two probes of a pod that is probed in `places` places, age_ms after the first one. */
+int64_t cr_plan_probe_pause_ms(const struct plan_consumer *consumer, int64_t age_ms, size_t places);
+/* A new pod that serves the old leaf may be evicted now, as far as pauses, refusals and windows go. */
+bool cr_plan_repair_is_due(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* When the pod's endpoints were probed: the time of the one that was probed the longest ago. 0: one never was. */
+int64_t cr_plan_asked_ms(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
+bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                        const struct cr_world_pod *pod, size_t change);
+/* Compares by the API server's clock, which all pods share. A container that restarts in an old pod does not count,
+ * since its volume may be old. */
+bool cr_plan_created_since(const struct cr_world_pod *pod, int64_t since_ms);
+/* The pod was lately seen to have the old material of this change: that counts for what happens now, not for what was a
+ * while ago. */
+bool cr_plan_seen_old_lately(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
+                             size_t change);
+/* When it was last seen so; 0: it was not. */
+int64_t cr_plan_old_seen_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
+                            size_t change);
+/* plan_settle.c: what has converged becomes what is remembered. */
+void cr_plan_settle(struct plan_ctx *ctx);
+/* Its pods have the new material of this very change, and no old one is left to come back. */
+bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+/* plan_budget.c: open when budgets let a restart go on; the way is in consumer->way, where an Evict without a pod says
+ * that all are replaced. */
+struct cr_gate cr_plan_budget(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* In mode Plan: says in the decision's reason which way would be taken now. */
+void cr_plan_say_way(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* The same of a single replica that singleReplica: Warn lets go. */
+void cr_plan_warn_of_gap(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* plan_evict.c: whether evictions have begun for the present changes. Call it before cr_plan_evidence, which depends on
+ * it, and after a fall-back. */
+void cr_plan_recall_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* For a change that was to be reloaded, pods were evicted (the fall-back), and those are followed to the end. */
+bool cr_plan_was_evicted_for(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+/* Evictions have begun, and there are pods that must go, or are not back yet. */
+bool cr_plan_evictions_go_on(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* Its pods were not all ready again in time: its rollout has failed. */
+void cr_plan_evict_deadline(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* The gate for evictions: open when new pods surely have the new Secret, or can show it; else until when to wait. Call
+ * it after cr_plan_budget. */
+struct cr_gate cr_plan_unverifiable_gate(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* Evicts the first pod, which cr_plan_budget has chosen, unless it has to wait for a moment; cr_plan_evict_on evicts
+ * what follows, once that is on record. Both set the state. */
+void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+void cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+/* This process has evicted the pod, and the cache does not show that yet. */
+bool cr_plan_pod_is_gone(const struct plan_ctx *ctx, const struct cr_world_pod *pod);
+/* The pod replaces one that was evicted for the present changes. */
+bool cr_plan_came_by_eviction(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
+/* A restart must replace the pod. */
+bool cr_plan_pod_must_go(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod);
+/* plan_order.c: which other consumer the consumer must wait for. */
+struct cr_gate cr_plan_order(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* plan_kind.c: an Argo Rollout, which replaces pods that were created before a time. */
+bool cr_plan_restarts_by_time(const struct plan_consumer *consumer);
+/* Such a time, in whole seconds, after the creation of each existing pod; for other kinds, now. */
+int64_t cr_plan_restart_at_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* The pod of such a workload came after its last restart. */
+bool cr_plan_is_since_restart(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
+/* What forbids a restart now for workloads of its kind. */
+struct cr_gate cr_plan_kind_gate(struct plan_ctx *ctx, struct plan_consumer *consumer);
+struct cr_gate cr_plan_paused(void);
+/* plan_deadline.c: a rollout for us that has stood still for too long has failed, if its kind has no deadline of its
+ * own. */
+void cr_plan_deadline(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* plan_drain.c: which old pods still drain. Call it once it is known which pods are new. */
+void cr_plan_find_drain(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* An old pod drains, or should have ended and is still there. */
+bool cr_plan_drains(const struct plan_consumer *consumer);
+/* True while old pods drain: then the restart is not over, and the consumer's state says so. */
+bool cr_plan_await_drain(const struct plan_consumer *consumer);
+/* Emits an Event once, when an old pod should have ended and that is the consumer's state. Call it when the state is
+ * final. */
+void cr_plan_say_stuck(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index);
+/* No old pod runs any more, as far as this change is concerned. */
+bool cr_plan_old_pods_have_ended(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+/* How long the end of a pod may take, where a new pod comes only after it. 0: no longer than usual. */
+int64_t cr_plan_drain_allowance_ms(const struct plan_consumer *consumer);
+/* Its shutdown manager's times cannot hold in its pods: "web: container envoy: ...". Owned; NULL: they can. */
+char *cr_plan_misfit(const struct plan_consumer *consumer);
+/* plan_verification.c: looks at what pods show of settled material where it was not seen yet. Sets the state of idle
+ * consumers. Call it when it is known what has settled. */
+void cr_plan_verification(struct plan_ctx *ctx);
+/* plan_conditions.c */
+void cr_plan_conditions(struct plan_ctx *ctx);
+
+void cr_plan_restart_dispose(struct cr_plan_restart *restart);
+/* Plans again after this time; an earlier time wins; at least one millisecond. */
+void cr_plan_requeue(struct cr_plan *plan, int64_t after_ms);
+/* The same, for a restart that is due then. */
+void cr_plan_requeue_restart(struct cr_plan *plan, int64_t after_ms);
+/* The same for a wall-clock time. The clock may be set meanwhile, so it is looked at each hour. */
+void cr_plan_requeue_restart_by_clock(struct cr_plan *plan, int64_t after_ms);
+/* Emits an Event about the policy, because of one of its Secrets. Takes message. */
+void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
+                        char *message);
+/* Emits an Event about the policy. Takes message. */
+void cr_plan_say_policy(struct cr_plan *plan, bool warning, const char *reason, char *message);
+/* Emits an Event about a consumer's workload that names the policy. Takes message. */
+void cr_plan_say_workload(struct plan_ctx *ctx, bool warning, size_t consumer, const char *reason, char *message);
+/* Whether acting is allowed at all: not suspended, not in Plan mode. */
+bool cr_plan_may_act(const struct plan_ctx *ctx);
+
+/* Appends one element to a counted array of the plan. */
+#define PLAN_PUSH(array, len, ...)                                                                                     \
+    do {                                                                                                               \
+        (array) = cr_reallocarray((array), (len) + 1, sizeof *(array));                                                \
+        (array)[(len)++] = (__typeof__(*(array)))__VA_ARGS__;                                                          \
+    } while (0)
+
+#endif

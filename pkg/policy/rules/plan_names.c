@@ -1,0 +1,292 @@
+/* Names that clients ask for, as far as the policy says them (verify.serverName), or an Ingress or a Gateway that it
+ * has as a consumer (their hosts; of others see plan_hosts.c), and leaves that are not for them. Such a leaf is valid,
+ * and every client that verifies names refuses it: rolled out, it is an outage that looks like success.
+ *
+ * Which leaf an endpoint shows is certain where it names the Secret, or where the workload uses no other that may have
+ * a leaf. Else a Secret answers for a name only if its leaf was for that name before, and no other leaf of the workload
+ * is. */
+#include "policy/rules/plan_internal.h"
+
+#include "api/missing_name.h"
+#include "base/alloc.h"
+#include "base/strings.h"
+#include "pki/leaf_names.h"
+#include "catalogue/usage.h"
+
+/* Shown in one sentence, and so many characters of each. */
+enum { MISSING_SHOWN = 2, NAMES_SHOWN = 3, NAME_SHOWN = 64 };
+
+/* --- names in use --- */
+
+/* As a file: a variable is a password far more often than a certificate. */
+static bool is_mounted(const struct cr_json *pod_spec, const char *secret)
+{
+    CR_CLEANUP(cr_usage_list) struct cr_usage_list usages = {0};
+    cr_usage_collect(pod_spec, secret, &usages);
+    for (size_t i = 0; i < usages.len; i++)
+        if (usages.items[i].kind != CR_USAGE_ENV)
+            return true;
+    return false;
+}
+
+const struct cr_world_secret *cr_plan_world_secret(const struct plan_ctx *ctx, const char *name)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    const struct cr_policy_secret *own = cr_policy_secret_of(policy, name);
+    return own ? &ctx->world->secrets[own - policy->secrets] : NULL;
+}
+
+static bool may_have_leaf(const struct plan_ctx *ctx, const struct cr_json *pod_spec, const char *secret)
+{
+    const struct cr_world_secret *own = cr_plan_world_secret(ctx, secret);
+    return own ? !own->material || own->material->has_leaf : is_mounted(pod_spec, secret);
+}
+
+static void add_leaves(const struct plan_ctx *ctx, size_t consumer, struct cr_strvec *out)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec used = {0};
+    const struct cr_json *pod_spec = cr_json_at(ctx->world->consumers[consumer].workload, "spec", "template", "spec");
+    cr_usage_secrets(pod_spec, &used);
+    for (size_t i = 0; i < used.len; i++)
+        if (may_have_leaf(ctx, pod_spec, used.items[i]))
+            cr_strvec_add(out, used.items[i]);
+}
+
+static bool asks_for_names(const struct cr_policy_verify *verify)
+{
+    for (size_t i = 0; i < verify->endpoints_len; i++)
+        if (verify->endpoints[i].server_name)
+            return true;
+    return false;
+}
+
+void cr_plan_names_make(struct plan_ctx *ctx)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    ctx->leaves_of = cr_calloc(policy->consumers_len, sizeof *ctx->leaves_of);
+    for (size_t i = 0; i < policy->consumers_len; i++)
+        if (ctx->world->consumers[i].found && asks_for_names(&policy->consumers[i].verify))
+            add_leaves(ctx, i, &ctx->leaves_of[i]);
+}
+
+void cr_plan_names_dispose(struct plan_ctx *ctx)
+{
+    for (size_t i = 0; ctx->leaves_of && i < ctx->world->policy->consumers_len; i++)
+        cr_strvec_dispose(&ctx->leaves_of[i]);
+    free(ctx->leaves_of);
+    ctx->leaves_of = NULL;
+}
+
+/* --- which leaf a name belongs to --- */
+
+bool cr_plan_was_for(const struct cr_secret_status *secret, const char *name)
+{
+    return (secret->has_settled && cr_leaf_names_cover(&secret->settled.names, name)) ||
+           (secret->pending.set && cr_leaf_names_cover(&secret->pending.target.names, name));
+}
+
+/* Some leaf that the consumer may show, as its Secret holds it now. but: leaves that Secret out; may be NULL. */
+static bool some_leaf_is_for(const struct plan_ctx *ctx, size_t consumer, const char *but, const char *name)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    for (size_t i = 0; i < policy->secrets_len; i++) {
+        const struct cr_material *material = ctx->world->secrets[i].material;
+        if (material && !cr_streq(policy->secrets[i].name, but) &&
+            cr_strvec_has(&ctx->leaves_of[consumer], policy->secrets[i].name) &&
+            cr_leaf_names_cover(&material->names, name))
+            return true;
+    }
+    return false;
+}
+
+static bool answers_for(const struct plan_ctx *ctx, size_t consumer, const struct cr_verify_endpoint *endpoint,
+                        const struct cr_secret_status *secret)
+{
+    const struct cr_strvec *leaves = &ctx->leaves_of[consumer];
+    if (endpoint->secret_name)
+        return cr_streq(endpoint->secret_name, secret->name);
+    if (!cr_strvec_has(leaves, secret->name))
+        return false;
+    return leaves->len == 1 || (cr_plan_was_for(secret, endpoint->server_name) &&
+                                !some_leaf_is_for(ctx, consumer, secret->name, endpoint->server_name));
+}
+
+static bool is_missing(const struct plan_ctx *ctx, size_t consumer, const struct cr_verify_endpoint *endpoint,
+                       const struct cr_secret_status *secret, const struct cr_material *leaf)
+{
+    return endpoint->server_name && !cr_leaf_names_cover(&leaf->names, endpoint->server_name) &&
+           answers_for(ctx, consumer, endpoint, secret);
+}
+
+/* Whether the endpoint's name is one that a condition reports as checked. */
+static bool has_its_name(const struct plan_ctx *ctx, size_t consumer, const struct cr_verify_endpoint *endpoint)
+{
+    if (!endpoint->server_name)
+        return false;
+    if (!endpoint->secret_name)
+        return some_leaf_is_for(ctx, consumer, NULL, endpoint->server_name);
+    const struct cr_world_secret *secret = cr_plan_world_secret(ctx, endpoint->secret_name);
+    return secret && secret->material && cr_leaf_names_cover(&secret->material->names, endpoint->server_name);
+}
+
+struct plan_names_checked cr_plan_names_checked(const struct plan_ctx *ctx)
+{
+    struct plan_names_checked out = {0};
+    for (size_t i = 0; i < ctx->world->policy->consumers_len; i++) {
+        const struct cr_policy_verify *verify = &ctx->world->policy->consumers[i].verify;
+        out.endpoints += verify->endpoints_len;
+        for (size_t e = 0; e < verify->endpoints_len; e++)
+            out.names += has_its_name(ctx, i, &verify->endpoints[e]);
+    }
+    return out;
+}
+
+/* --- what becomes of a leaf without it --- */
+
+/* An annotation that cannot be understood was meant to say something: it holds. */
+enum cr_on_missing_name cr_plan_on_missing_name(const struct plan_ctx *ctx, const char *secret,
+                                                enum cr_on_missing_name otherwise)
+{
+    const struct cr_world_secret *own = cr_plan_world_secret(ctx, secret);
+    enum cr_on_missing_name value = CR_ON_MISSING_NAME_HOLD;
+    if (!own || !own->on_missing_name)
+        return otherwise;
+    (void)cr_on_missing_name_parse(own->on_missing_name, &value);
+    return value;
+}
+
+/* --- in words --- */
+
+size_t cr_plan_add_name(struct cr_buf *text, size_t before, const char *name, const char *of)
+{
+    if (before < MISSING_SHOWN)
+        cr_buf_printf(text, "%s%.*s (%s)", before ? ", " : "", NAME_SHOWN, name, of);
+    return before + 1;
+}
+
+void cr_plan_end_names(struct cr_buf *text, size_t count)
+{
+    if (count > MISSING_SHOWN)
+        cr_buf_printf(text, " and %zu more", count - MISSING_SHOWN);
+}
+
+static void list_names(struct cr_buf *text, const struct cr_strvec *names)
+{
+    if (!names->len)
+        cr_buf_puts(text, "no DNS name and no address");
+    for (size_t i = 0; i < names->len && i < NAMES_SHOWN; i++)
+        cr_buf_printf(text, "%s%.*s", i ? ", " : "", NAME_SHOWN, names->items[i]);
+    if (names->len > NAMES_SHOWN)
+        cr_buf_printf(text, " and %zu more", names->len - NAMES_SHOWN);
+}
+
+/* Adds the first ones of this consumer. Returns how many there are with those counted before. */
+static size_t add_missing(const struct plan_ctx *ctx, size_t consumer, const struct cr_secret_status *secret,
+                          const struct cr_material *leaf, size_t before, struct cr_buf *text)
+{
+    const struct cr_policy_consumer *spec = &ctx->world->policy->consumers[consumer];
+    size_t count = before;
+    for (size_t i = 0; i < spec->verify.endpoints_len; i++) {
+        const struct cr_verify_endpoint *endpoint = &spec->verify.endpoints[i];
+        if (!is_missing(ctx, consumer, endpoint, secret, leaf))
+            continue;
+        cr_autofree char *of = cr_asprintf("port %d of consumer %s", endpoint->port, spec->name);
+        count = cr_plan_add_name(text, count, endpoint->server_name, of);
+    }
+    return count;
+}
+
+char *cr_plan_missing_names(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
+                            const struct cr_material *leaf)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    CR_CLEANUP(cr_buf) struct cr_buf missing = CR_BUF_INIT(0);
+    CR_CLEANUP(cr_buf) struct cr_buf names = CR_BUF_INIT(0);
+    size_t count = 0;
+    for (size_t i = 0; leaf->has_leaf && i < policy->consumers_len; i++)
+        if (cr_plan_on_missing_name(ctx, secret->name, policy->consumers[i].verify.on_missing_name) ==
+            CR_ON_MISSING_NAME_HOLD)
+            count = add_missing(ctx, i, secret, leaf, count, &missing);
+    bool of_policy = count > 0;
+    if (leaf->has_leaf)
+        count = cr_plan_add_held_hosts(ctx, secret, leaf, count, &missing);
+    if (!count)
+        return NULL;
+    cr_plan_end_names(&missing, count);
+    list_names(&names, &leaf->names);
+    return cr_asprintf("the leaf is not for %s, which clients ask for; it is for %s. Pods go on with the one that they "
+                       "have. Issue a leaf with that name, or correct %s; with %s it is rolled out all the same",
+                       cr_buf_text(&missing), cr_buf_text(&names),
+                       of_policy ? "verify.serverName" : "the Ingress or the Gateway",
+                       of_policy ? "verify.onMissingName: Report, or the annotation " CR_MISSING_NAME_ANNOTATION
+                                   ": Report on the Secret,"
+                                 : "the annotation " CR_MISSING_NAME_ANNOTATION ": Report on the Secret");
+}
+
+/* The same of the hosts of an Ingress or a Gateway. */
+static size_t add_missing_hosts(const struct plan_ctx *ctx, size_t consumer, const struct cr_secret_status *secret,
+                                const struct cr_material *leaf, size_t before, struct cr_buf *text)
+{
+    const struct cr_policy_consumer *spec = &ctx->world->policy->consumers[consumer];
+    CR_CLEANUP(cr_strvec) struct cr_strvec hosts = {0};
+    size_t count = before;
+    cr_usage_hosts(spec->kind, ctx->world->consumers[consumer].workload, secret->name, &hosts);
+    for (size_t i = 0; i < hosts.len; i++) {
+        if (cr_leaf_names_cover(&leaf->names, hosts.items[i]))
+            continue;
+        if (count < MISSING_SHOWN)
+            cr_buf_printf(text, "%s%.*s", count ? ", " : "", NAME_SHOWN, hosts.items[i]);
+        count++;
+    }
+    return count;
+}
+
+/* Why a leaf of this Secret is not held that is not for a name; NULL: it is. */
+static const char *why_reported(const struct plan_ctx *ctx, const struct cr_policy_consumer *spec, const char *secret)
+{
+    if (cr_policy_kind_by_api(spec->kind))
+        return "its controller serves what the Secret holds, so nothing can hold it";
+    return cr_plan_on_missing_name(ctx, secret, spec->verify.on_missing_name) == CR_ON_MISSING_NAME_REPORT
+               ? "it is rolled out all the same (onMissingName: Report)"
+               : NULL;
+}
+
+char *cr_plan_reported_names(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    const char *why = NULL;
+    CR_CLEANUP(cr_buf) struct cr_buf missing = CR_BUF_INIT(0);
+    CR_CLEANUP(cr_strvec) struct cr_strvec secrets = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < policy->secrets_len; i++) {
+        const struct cr_secret_status *secret = cr_status_secret(&ctx->plan->status, policy->secrets[i].name);
+        const struct cr_material *leaf = ctx->world->secrets[i].material;
+        const char *reported = why_reported(ctx, consumer->spec, secret->name);
+        size_t before = count;
+        if (reported && leaf && leaf->has_leaf)
+            count = (cr_policy_kind_by_api(consumer->spec->kind) ? add_missing_hosts : add_missing)(
+                ctx, (size_t)(consumer->spec - policy->consumers), secret, leaf, count, &missing);
+        if (count > before && secrets.len < NAMES_SHOWN)
+            cr_strvec_add(&secrets, secret->name);
+        why = count > before ? reported : why;
+    }
+    if (!count)
+        return NULL;
+    cr_plan_end_names(&missing, count);
+    cr_autofree char *of = cr_strvec_join(&secrets, ", ");
+    return cr_asprintf("%s: the leaf of Secret %s is not for %s; %s", consumer->spec->name, of, cr_buf_text(&missing),
+                       why);
+}
+
+char *cr_plan_lost_names(const struct cr_material *before, const struct cr_material *now)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec lost = {0};
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    for (size_t i = 0; now->has_leaf && i < before->names.len; i++)
+        if (!cr_leaf_names_cover(&now->names, before->names.items[i]))
+            cr_strvec_add(&lost, before->names.items[i]);
+    if (!lost.len)
+        return NULL;
+    list_names(&text, &lost);
+    return cr_asprintf("the new leaf is not for %s any more", cr_buf_text(&text));
+}

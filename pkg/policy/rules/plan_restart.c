@@ -1,0 +1,330 @@
+/* What becomes of a consumer once its decision is known: one restart for each rotation, by a rollout or by evictions,
+ * or a wait. */
+#include "policy/rules/plan_internal.h"
+
+#include "base/alloc.h"
+#include "base/strings.h"
+
+enum { WAIT_AGAIN_MS = 5 * 1000 };
+
+/* --- one restart per rotation --- */
+
+char *cr_plan_rotations_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec ids = {0};
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (consumer->changes[k].classes)
+            cr_strvec_add(&ids, ctx->pending[k]->pending.id);
+    return cr_strvec_join(&ids, ",");
+}
+
+/* And their Secrets. Owned. */
+static char *secrets_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (consumer->changes[k].classes)
+            cr_strvec_add(&names, ctx->pending[k]->name);
+    return cr_strvec_join(&names, ",");
+}
+
+static int64_t generation_of(const struct plan_consumer *consumer)
+{
+    return cr_json_int_at(consumer->world->workload, 0, "metadata", "generation");
+}
+
+/* Written when the template is seen to carry the annotation; so also after a crash between the two. */
+static void note_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    cr_autofree char *ids = cr_plan_rotations_of(ctx, consumer);
+    if (cr_streq(consumer->status->restarted_for, ids) && !consumer->status->evicted_until_ms)
+        return;
+    cr_strset(&consumer->status->restarted_for, ids);
+    consumer->status->restarted_generation = generation_of(consumer);
+    consumer->status->evicted_until_ms = 0;
+    cr_strset(&consumer->status->evicting, NULL);
+    /* At once, not with the next status: a person who undoes it meanwhile would have it done again. */
+    ctx->plan->record_first = true;
+}
+
+/* Restarted for this very rotation, and the template lost the annotation since: it was undone (kubectl rollout undo, a
+ * GitOps tool). That rollout and ours would alternate for ever. An older generation is only a stale read; and the same
+ * one says nothing, but for the annotations of an Argo Rollout itself, which make no new one. */
+static bool was_undone(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    /* Evictions leave no annotation, and need none. */
+    if (consumer->status->evicted_until_ms || ctx->world->policy->restart.method == CR_RESTART_EVICT)
+        return false;
+    cr_autofree char *ids = cr_plan_rotations_of(ctx, consumer);
+    int64_t least = consumer->status->restarted_generation + (cr_plan_restarts_by_time(consumer) ? 0 : 1);
+    return cr_streq(consumer->status->restarted_for, ids) && generation_of(consumer) >= least;
+}
+
+/* --- states --- */
+
+static bool all_pods_have_all(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (consumer->changes[k].concerns && !cr_plan_pods_have(ctx, consumer, k))
+            return false;
+    return true;
+}
+
+/* All that should be there have it. */
+static void arrive(const struct plan_consumer *consumer)
+{
+    if (!cr_plan_await_drain(consumer))
+        cr_plan_set_state(consumer->status, CR_CONSUMER_CONVERGED);
+}
+
+struct cr_gate cr_plan_still_stale(void)
+{
+    return cr_gate_make(CR_HOLD_STILL_STALE, "new pods go on serving the old leaf: is it copied somewhere?");
+}
+
+static void wait_for_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    if (all_pods_have_all(ctx, consumer)) {
+        arrive(consumer);
+        return;
+    }
+    if (consumer->world->evictions >= CR_PLAN_EVICTIONS_MAX && consumer->status->pods.stale) {
+        cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, cr_plan_still_stale());
+        return;
+    }
+    if (!cr_plan_await_drain(consumer))
+        cr_plan_set_held(consumer->status, CR_CONSUMER_VERIFYING, cr_plan_switched_off(ctx));
+    cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
+}
+
+static struct cr_json *restart_annotations(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                                           int64_t at_ms)
+{
+    struct cr_json *annotations = cr_json_new_object();
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        if (!consumer->changes[k].classes)
+            continue;
+        const char *secret = ctx->changes[k].secret->name;
+        char name[CR_ANNOTATION_NAME];
+        cr_restart_annotation_name(secret, name);
+        cr_autofree char *merged =
+            cr_restart_annotation_merge(cr_plan_restart_annotation(consumer, secret), &ctx->pending[k]->pending.target,
+                                        consumer->changes[k].classes, ctx->pending[k]->observed_resource_version);
+        cr_autofree char *value =
+            cr_restart_annotation_for(merged, cr_json_string_at(consumer->world->workload, "metadata", "uid"), at_ms);
+        cr_json_set_string(annotations, name, value);
+    }
+    return annotations;
+}
+
+/* Lost between the restart and the record, nothing of what it was for is lost: its annotations say it, and since which
+ * version of the Secret. A digest of opaque material says nothing any more once its key is gone, and that an old leaf
+ * was seen for too long is said nowhere else. */
+static bool carries_its_memory(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        const struct plan_change *change = &consumer->changes[k];
+        if (change->classes && (!change->demanded || (change->classes & CR_CLASS_OPAQUE) ||
+                                !cr_restart_annotation_is_version(ctx->pending[k]->observed_resource_version)))
+            return false;
+    }
+    return true;
+}
+
+static void hold_undone(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+{
+    struct cr_gate gate =
+        cr_gate_make(CR_HOLD_RESTART_UNDONE, "the restart was undone: its annotation is gone from %s",
+                     cr_plan_restarts_by_time(consumer) ? "the Rollout, or its restartAt" : "the pod template");
+    if (consumer->status->gate.hold != CR_HOLD_RESTART_UNDONE)
+        cr_plan_say_workload(ctx, true, index, cr_hold_event(gate.hold),
+                             cr_asprintf("%s; certroll does not restart it again before the next change", gate.text));
+    cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, gate);
+}
+
+void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, struct cr_gate gate)
+{
+    const char *event = cr_hold_event(gate.hold);
+    if (event && !cr_streq(event, cr_hold_event(consumer->status->gate.hold)))
+        cr_plan_say_workload(ctx, true, index, event, cr_strdup(gate.text));
+    bool blocked = cr_hold_needs_a_person(gate.hold);
+    cr_plan_set_held(consumer->status, blocked ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, gate);
+}
+
+/* In mode Plan: once for each change. */
+static void say_planned(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index)
+{
+    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer->status);
+    if (known && known->gate.hold == CR_HOLD_PLAN_MODE && known->since_ms == consumer->since_ms)
+        return;
+    cr_plan_say_workload(ctx, false, index, "RestartPlanned",
+                         cr_asprintf("%s Not done in mode Plan.", consumer->decision.reason));
+}
+
+/* Others have replaced all pods since, with the new material, or we have, one by one. */
+static bool is_replaced(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    bool stands = consumer->rollout.state == CR_ROLLOUT_COMPLETE ||
+                  (consumer->evicts && consumer->rollout.state == CR_ROLLOUT_MANUAL);
+    return stands && all_pods_have_all(ctx, consumer);
+}
+
+static void fail(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+{
+    enum cr_consumer_state before = consumer->status->state;
+    cr_plan_set_held(consumer->status, CR_CONSUMER_FAILED,
+                     cr_gate_make(CR_HOLD_ROLLOUT_FAILED, "%s", consumer->rollout.message));
+    if (before != CR_CONSUMER_FAILED)
+        cr_plan_say_workload(ctx, true, index, cr_hold_event(CR_HOLD_ROLLOUT_FAILED),
+                             cr_asprintf("%s; certroll restarts nothing more of this policy until it is mended",
+                                         consumer->rollout.message));
+}
+
+/* What the API server said when it was last tried. */
+static void hold_refused(const struct plan_consumer *consumer)
+{
+    cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED,
+                     cr_gate_make(consumer->world->refused_by_budget ? CR_HOLD_REFUSED_BY_BUDGET : CR_HOLD_REFUSED,
+                                  "%s", consumer->world->refused));
+}
+
+/* Past a budget, or the only pod goes: that is worth a warning. */
+static const char *warns_of(const struct plan_consumer *consumer)
+{
+    if (!consumer->way.warning)
+        return NULL;
+    return consumer->way.reason == CR_BUDGET_BEYOND ? "BudgetExceeded" : "OnlyPodGoes";
+}
+
+static void roll(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, bool refused)
+{
+    if (!cr_plan_restarts_are_recorded(ctx->world->status, consumer->status))
+        ctx->plan->record_first = true;
+    int64_t at_ms = cr_plan_restart_at_ms(ctx, consumer);
+    PLAN_PUSH(ctx->plan->restarts, ctx->plan->restarts_len,
+              {.consumer = index,
+               .annotations = restart_annotations(ctx, consumer, at_ms),
+               .restart_at_ms = cr_plan_restarts_by_time(consumer) ? at_ms : 0,
+               .why = cr_strdup(consumer->decision.reason),
+               .secrets = secrets_of(ctx, consumer),
+               .rotations = cr_plan_rotations_of(ctx, consumer),
+               .warns = warns_of(consumer),
+               .warning = cr_strdup_or_null(warns_of(consumer) ? consumer->way.text : NULL),
+               .carries_memory = carries_its_memory(ctx, consumer),
+               .under_budget = consumer->way.reason == CR_BUDGET_FITS});
+    if (refused)
+        hold_refused(consumer);
+    else
+        cr_plan_set_state(consumer->status, CR_CONSUMER_PENDING);
+}
+
+static void go_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+{
+    if (consumer->rollout.state == CR_ROLLOUT_FAILED) {
+        fail(ctx, consumer, index);
+        return;
+    }
+    struct cr_gate gate = cr_plan_gate_again(ctx, consumer);
+    if (gate.hold)
+        cr_plan_hold(ctx, consumer, index, gate);
+    else
+        cr_plan_evict_on(ctx, consumer, index);
+}
+
+static void begin(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, bool refused)
+{
+    struct cr_gate gate = cr_plan_gate(ctx, consumer);
+    if (gate.hold) {
+        if (gate.hold == CR_HOLD_PLAN_MODE)
+            say_planned(ctx, consumer, index);
+        cr_plan_hold(ctx, consumer, index, gate);
+        return;
+    }
+    if (consumer->way.way == CR_BUDGET_EVICT) {
+        cr_plan_evict_first(ctx, consumer, index);
+        return;
+    }
+    cr_plan_begin(ctx, consumer);
+    roll(ctx, consumer, index, refused);
+}
+
+static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+{
+    if (is_replaced(ctx, consumer)) {
+        arrive(consumer);
+        return;
+    }
+    if (was_undone(ctx, consumer)) {
+        hold_undone(ctx, consumer, index);
+        return;
+    }
+    /* Refused before: said meanwhile, and tried again after a pause. */
+    bool refused = consumer->world->refused && consumer->world->refused_until_ms > consumer->since_ms;
+    if (refused && ctx->world->now_ms < consumer->world->refused_until_ms) {
+        hold_refused(consumer);
+        cr_plan_requeue_restart(ctx->plan, consumer->world->refused_until_ms - ctx->world->now_ms);
+        return;
+    }
+    if (consumer->evicts)
+        go_on(ctx, consumer, index);
+    else
+        begin(ctx, consumer, index, refused);
+}
+
+/* Pods below a StatefulSet's partition stay on the old template as long as their owner wants it. */
+static bool kept_by_partition(const struct plan_consumer *consumer)
+{
+    return consumer->status->pods.stale &&
+           cr_json_int_at(consumer->world->workload, 0, "spec", "updateStrategy", "rollingUpdate", "partition") > 0;
+}
+
+static void follow_rollout(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+{
+    struct cr_consumer_status *status = consumer->status;
+    switch (consumer->rollout.state) {
+    case CR_ROLLOUT_COMPLETE:
+        if (kept_by_partition(consumer))
+            cr_plan_set_held(status, CR_CONSUMER_BLOCKED,
+                             cr_gate_make(CR_HOLD_PARTITION, "updateStrategy.rollingUpdate.partition keeps old pods"));
+        else
+            wait_for_evidence(ctx, consumer);
+        return;
+    case CR_ROLLOUT_FAILED:
+        fail(ctx, consumer, index);
+        return;
+    case CR_ROLLOUT_PAUSED:
+        cr_plan_set_held(status, CR_CONSUMER_BLOCKED, cr_plan_paused());
+        return;
+    case CR_ROLLOUT_MANUAL:
+        if (status->pods.stale)
+            cr_plan_set_held(
+                status, CR_CONSUMER_BLOCKED,
+                cr_gate_make(CR_HOLD_ON_DELETE, "updateStrategy OnDelete: the old pods must be deleted by hand"));
+        else
+            wait_for_evidence(ctx, consumer);
+        return;
+    case CR_ROLLOUT_PROGRESSING:
+        if (!cr_plan_await_drain(consumer))
+            cr_plan_set_state(status, CR_CONSUMER_RESTARTING);
+        cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
+        return;
+    }
+}
+
+void cr_plan_act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+{
+    if (!consumer->concerned)
+        return;
+    if (consumer->needs_restart) {
+        restart(ctx, consumer, index);
+    } else if (consumer->restarted) {
+        note_restart(ctx, consumer);
+        follow_rollout(ctx, consumer, index);
+    } else {
+        wait_for_evidence(ctx, consumer);
+    }
+    if (consumer->change_held)
+        cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, cr_gate_copy(&consumer->held_by));
+    cr_plan_say_stuck(ctx, consumer, index);
+    cr_plan_follow_up(ctx, consumer, index);
+}

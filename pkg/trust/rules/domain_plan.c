@@ -1,0 +1,135 @@
+#include "trust/rules/domain_plan_internal.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+enum { LOOK_AGAIN_MS = 30 * 1000 };
+
+/* --- its parts --- */
+
+static void init(struct domain_ctx *ctx, const struct cr_domain_world *world, struct cr_domain_plan *plan)
+{
+    size_t cas = world->cas_len + 1;
+    size_t objects = world->objects_len + 1;
+    *ctx = (struct domain_ctx){.world = world, .plan = plan, .may_record = !world->domain->suspend};
+    ctx->current = cr_calloc(cas, sizeof *ctx->current);
+    ctx->newest = cr_calloc(cas, sizeof *ctx->newest);
+    ctx->anywhere = cr_calloc(cas, sizeof *ctx->anywhere);
+    ctx->needed = cr_calloc(cas, sizeof *ctx->needed);
+    ctx->retained = cr_calloc(cas, sizeof *ctx->retained);
+    ctx->distrusted = cr_calloc(cas, sizeof *ctx->distrusted);
+    ctx->unrecorded = cr_calloc(objects, sizeof *ctx->unrecorded);
+    ctx->leaves = cr_calloc(objects, sizeof *ctx->leaves);
+    ctx->bundles = cr_calloc(objects * cas, sizeof *ctx->bundles);
+}
+
+static void dispose(struct domain_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++)
+        free(ctx->leaves[i].problem_text);
+    free(ctx->current);
+    free(ctx->newest);
+    free(ctx->anywhere);
+    free(ctx->needed);
+    free(ctx->retained);
+    free(ctx->distrusted);
+    free(ctx->unrecorded);
+    free(ctx->leaves);
+    free(ctx->bundles);
+}
+
+static void drop_writes(struct cr_domain_plan *plan)
+{
+    for (size_t i = 0; i < plan->writes_len; i++)
+        free(plan->writes[i].bundle);
+    free(plan->writes);
+    plan->writes = NULL;
+    plan->writes_len = 0;
+}
+
+static void drop_acts(struct cr_domain_plan *plan)
+{
+    drop_writes(plan);
+    plan->stage_next_ca = plan->first_ca = plan->promote_ca = plan->delete_staging = false;
+}
+
+static void dispose_events(struct cr_domain_plan *plan)
+{
+    for (size_t i = 0; i < plan->events_len; i++)
+        free(plan->events[i].message);
+    free(plan->events);
+    plan->events = NULL;
+    plan->events_len = 0;
+}
+
+void cr_domain_plan_dispose(struct cr_domain_plan *plan)
+{
+    if (!plan)
+        return;
+    cr_domain_status_dispose(&plan->status);
+    drop_writes(plan);
+    dispose_events(plan);
+    *plan = (struct cr_domain_plan){0};
+}
+
+/* --- the plan --- */
+
+static void compute(struct domain_ctx *ctx)
+{
+    cr_domain_plan_objects(ctx);
+    cr_domain_plan_distrust(ctx);
+    cr_domain_plan_tokens(ctx);
+    cr_domain_plan_authority(ctx);
+    cr_domain_plan_arrivals(ctx);
+    cr_domain_plan_leaves(ctx);
+    cr_domain_plan_bundles(ctx);
+    cr_domain_plan_writes(ctx);
+    cr_domain_plan_stage(ctx);
+    cr_domain_plan_report(ctx);
+    cr_domain_plan_distrust_end(ctx);
+    cr_domain_plan_conditions(ctx);
+}
+
+/* What was seen before says nothing of now. */
+static void set_unready(struct cr_domain_status *status, const char *reason, const char *problem, int64_t generation,
+                        int64_t now_ms)
+{
+    cr_domain_status_condition(status, "Ready", false, reason, problem, generation, now_ms - now_ms % 1000);
+    cr_domain_status_condition(status, "Converged", false, reason, problem, generation, now_ms - now_ms % 1000);
+}
+
+void cr_domain_plan_make(const struct cr_domain_world *world, struct cr_domain_plan *plan)
+{
+    *plan = (struct cr_domain_plan){0};
+    cr_domain_status_copy(&plan->status, world->status);
+    if (world->domain->deleting)
+        return;
+    if (plan->status.observed_generation != world->domain->generation)
+        cr_domain_forget_other_writers(&plan->status);
+    plan->status.observed_generation = world->domain->generation;
+    if (world->problem) {
+        const char *reason = world->problem_reason ? cr_trust_reason_name(world->problem_reason) : "CannotRead";
+        set_unready(&plan->status, reason, world->problem, world->domain->generation, world->now_ms);
+        plan->requeue_after_ms = LOOK_AGAIN_MS;
+        return;
+    }
+    plan->status.forecast = world->forecast;
+    struct domain_ctx ctx;
+    init(&ctx, world, plan);
+    compute(&ctx);
+    dispose(&ctx);
+    if (!world->domain->suspend)
+        return;
+    drop_acts(plan);
+    dispose_events(plan);
+}
+
+void cr_domain_plan_invalid(const struct cr_domain_status *before, int64_t generation, const char *problem,
+                            int64_t now_ms, struct cr_domain_status *out)
+{
+    *out = (struct cr_domain_status){0};
+    cr_domain_status_copy(out, before);
+    out->observed_generation = generation;
+    set_unready(out, "Invalid", problem, generation, now_ms);
+}

@@ -1,0 +1,26 @@
+/* Where a workload's rollout stands, as kubectl rollout status judges it. Pure: reads the workload as JSON. */
+#ifndef CR_WORKLOAD_ROLLOUT_H
+#define CR_WORKLOAD_ROLLOUT_H
+
+#include "codec/json.h"
+
+enum cr_rollout_state {
+    CR_ROLLOUT_COMPLETE,    /* all replicas updated, available, and no old ones left */
+    CR_ROLLOUT_PROGRESSING, /* also: the controller has not yet observed the newest generation */
+    CR_ROLLOUT_FAILED,      /* Deployment: Progressing=False, ProgressDeadlineExceeded; others: the plan's deadline */
+    CR_ROLLOUT_PAUSED,      /* spec.paused: nothing will move until a person resumes it */
+    CR_ROLLOUT_MANUAL,      /* OnDelete: pods are replaced only when they are deleted */
+};
+
+struct cr_rollout {
+    enum cr_rollout_state state;
+    int desired, updated, available;
+    bool busy;         /* Argo Rollout: it is being updated or restarted, or waits for a person in the middle of that */
+    char message[160]; /* "2 of 3 replicas updated" */
+};
+
+/* kind: "Deployment", "StatefulSet" (partition honoured), "DaemonSet", "ReplicaSet" (nothing rolls: complete when its
+ * pods are available), "Rollout" (Argo's, 1.0 or later). Any other: Progressing with a message. */
+void cr_rollout_judge(const char *kind, const struct cr_json *workload, struct cr_rollout *out);
+
+#endif

@@ -104,11 +104,6 @@ bool cr_catalogue_read_rules(const struct cr_node *node, struct cr_use *use, str
 bool cr_catalogue_read_key_types(const struct cr_node *node, struct cr_component *component,
                                  struct cr_error *err) CR_MUST_USE;
 
-/* --- catalogue_copy.c --- */
-void cr_use_copy_parameters(struct cr_use *to, const struct cr_use *from);
-void cr_use_copy_rules(struct cr_use *to, const struct cr_use *from);
-void cr_component_copy_key_types(struct cr_component *to, const struct cr_component *from);
-
 /* --- catalogue_conditions.c --- */
 
 /* A running program as the conditions of rules see it. */

@@ -49,13 +49,10 @@ bool cr_certgen_write_opaque(struct cr_certgen_run *run, struct cr_error *err) C
 /* The webhook's caBundles, too. */
 bool cr_certgen_write_trust(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
 bool cr_certgen_write_leaves(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
-/* The webhook's caBundles become `bundle` (PEM). It says what is not there. */
-bool cr_certgen_webhook_write(struct cr_certgen_run *run, const char *bundle, struct cr_error *err) CR_MUST_USE;
 
 /* Restarts each of the set's Deployments, by the annotation of `kubectl rollout restart`. It says which are not there,
  * and which have one replica. */
 bool cr_certgen_restart(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
-bool cr_certgen_restart_at(const struct cr_certgen_run *run, int64_t now_ms, struct cr_error *err) CR_MUST_USE;
 
 /* --- in stages --- */
 

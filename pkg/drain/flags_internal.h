@@ -59,15 +59,6 @@ struct cr_drain_given {
     struct cr_error wrong; /* the first */
 };
 
-void cr_drain_given_dispose(struct cr_drain_given *given);
-CR_DEFINE_DISPOSE(cr_drain_given, struct cr_drain_given, cr_drain_given_dispose)
-
-/* *rest: as cr_flags_parse. For shutdown, what is wrong is kept and no error. */
-bool cr_drain_given_parse(int argc, char **argv, struct cr_drain_given *out, int *rest,
-                          struct cr_error *err) CR_MUST_USE;
-/* Counts as wrong, and as not given. */
-void cr_drain_given_ignore(struct cr_drain_given *given, const struct cr_error *wrong);
-
 /* For flags that do not say how to reach the proxy: its order and its counts fail, so that the time-out is waited for.
  */
 extern const struct cr_drain_strategy cr_drain_unreachable;

@@ -1,5 +1,8 @@
 #include "drain/manager.h"
 
+#include <stdint.h>
+#include <stdlib.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -8,7 +11,69 @@
 #include "drain/drain_metrics.h"
 #include "drain/drain_thread.h"
 #include "drain/ready_file.h"
-#include "drain/waiters.h"
+#include "wire/http_server.h"
+
+/* Requests that wait for the same thing. Loop thread only, or after the loop has ended. */
+
+struct cr_waiter;
+
+struct cr_waiters {
+    struct cr_waiter *first; /* owned */
+};
+
+struct cr_waiter {
+    struct cr_waiter *next;          /* owned */
+    struct cr_http_pending *pending; /* owned */
+    int64_t until_ms;
+};
+
+static void forget_the_gone(struct cr_waiters *waiters)
+{
+    for (struct cr_waiter **at = &waiters->first; *at;) {
+        struct cr_waiter *waiter = *at;
+        if (!cr_http_pending_is_gone(waiter->pending)) {
+            at = &waiter->next;
+            continue;
+        }
+        *at = waiter->next;
+        cr_http_pending_answer(waiter->pending, 0, "", NULL); /* it reaches no client */
+        free(waiter);
+    }
+}
+
+/* Takes pending. until_ms: monotonic; INT64_MAX: without an end. Those that have hung up are forgotten. */
+static void waiters_add(struct cr_waiters *waiters, struct cr_http_pending *pending, int64_t until_ms)
+{
+    struct cr_waiter *waiter = cr_new(struct cr_waiter);
+    forget_the_gone(waiters);
+    *waiter = (struct cr_waiter){.next = waiters->first, .pending = pending, .until_ms = until_ms};
+    waiters->first = waiter;
+}
+
+/* Answers those that have waited long enough at now_ms; INT64_MAX: all. */
+static void waiters_answer(struct cr_waiters *waiters, int64_t now_ms, int status, const char *content_type,
+                           const struct cr_buf *body)
+{
+    for (struct cr_waiter **at = &waiters->first; *at;) {
+        struct cr_waiter *waiter = *at;
+        if (waiter->until_ms > now_ms) {
+            at = &waiter->next;
+            continue;
+        }
+        *at = waiter->next;
+        cr_http_pending_answer(waiter->pending, status, content_type, body);
+        free(waiter);
+    }
+}
+
+/* True when at least one waits. */
+static bool waiters_any(const struct cr_waiters *waiters)
+{
+    for (const struct cr_waiter *at = waiters->first; at; at = at->next)
+        if (!cr_http_pending_is_gone(at->pending))
+            return true;
+    return false;
+}
 
 enum { OK = 200, FAILED = 500, UNAVAILABLE = 503 };
 enum { LOOK_MS = 250, FINISH_LOOK_MS = 50, MOMENT_MS = 3000, ANSWERS_MS = 1000 };
@@ -107,7 +172,7 @@ static void on_over(void *arg)
     cr_buf_puts(&body, "{");
     put_progress(&progress, &body);
     cr_buf_puts(&body, "}\n");
-    cr_waiters_answer(&manager->for_drain, INT64_MAX, OK, json, &body);
+    waiters_answer(&manager->for_drain, INT64_MAX, OK, json, &body);
     if (!manager->over)
         return;
     manager->result = progress.result;
@@ -129,7 +194,7 @@ static void shutdown_page(void *arg, struct cr_http_pending *pending)
     struct cr_drain_manager *manager = arg;
     struct cr_error err = {0};
     if (begin(manager, &err)) {
-        cr_waiters_add(&manager->for_drain, pending, INT64_MAX);
+        waiters_add(&manager->for_drain, pending, INT64_MAX);
         return;
     }
     CR_CLEANUP(cr_buf) struct cr_buf body = CR_BUF_INIT(0);
@@ -156,7 +221,7 @@ static void answer_file(struct cr_drain_manager *manager, int64_t now_ms, int st
 {
     CR_CLEANUP(cr_buf) struct cr_buf body = CR_BUF_INIT(0);
     cr_buf_printf(&body, "%s\n", text);
-    cr_waiters_answer(&manager->for_file, now_ms, status, plain, &body);
+    waiters_answer(&manager->for_file, now_ms, status, plain, &body);
 }
 
 static void look_for_file(void *arg)
@@ -173,7 +238,7 @@ static void look_for_file(void *arg)
         answer_file(manager, INT64_MAX, OK, "OK");
     else
         answer_file(manager, cr_clock_monotonic_ms(), FAILED, "the ready file has not come in time");
-    if (cr_waiters_any(&manager->for_file))
+    if (waiters_any(&manager->for_file))
         cr_timer_arm(manager->look, LOOK_MS);
 }
 
@@ -182,7 +247,7 @@ static void ready_page(void *arg, struct cr_http_pending *pending)
     struct cr_drain_manager *manager = arg;
     int64_t patience_ms = manager->flags->ready_timeout_ms;
     cr_log(CR_LOG_INFO, "somebody waits for the ready file", {"file", manager->file.path});
-    cr_waiters_add(&manager->for_file, pending, patience_ms < 0 ? INT64_MAX : cr_clock_monotonic_ms() + patience_ms);
+    waiters_add(&manager->for_file, pending, patience_ms < 0 ? INT64_MAX : cr_clock_monotonic_ms() + patience_ms);
     look_for_file(manager);
 }
 
@@ -238,7 +303,7 @@ static void drop_waiters(struct cr_waiters *waiters)
 {
     CR_CLEANUP(cr_buf) struct cr_buf body = CR_BUF_INIT(0);
     cr_buf_puts(&body, "shutting down\n");
-    cr_waiters_answer(waiters, INT64_MAX, UNAVAILABLE, plain, &body);
+    waiters_answer(waiters, INT64_MAX, UNAVAILABLE, plain, &body);
 }
 
 void cr_drain_manager_free(struct cr_drain_manager *manager)

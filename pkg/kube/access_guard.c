@@ -9,13 +9,113 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/strmap.h"
 #include "base/thread.h"
-#include "kube/access_review.h"
+#include "kube/client.h"
 #include "kube/config_internal.h"
 #include "pki/digest.h"
+
+/* Asks the API server who a client is and what it may do: TokenReview and SubjectAccessReview
+ * (https://kubernetes.io/docs/reference/access-authn-authz/webhook/). It needs the rights of the ClusterRole
+ * system:auth-delegator. */
+
+enum cr_access {
+    CR_ACCESS_ALLOWED,
+    CR_ACCESS_UNKNOWN_USER, /* no user has the token (any more) */
+    CR_ACCESS_DENIED,       /* the user may not */
+};
+
+static const char json_type[] = "application/json";
+static const char token_reviews[] = "/apis/authentication.k8s.io/v1/tokenreviews";
+static const char access_reviews[] = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+
+static struct cr_json *new_review(const char *api_version, const char *kind)
+{
+    struct cr_json *review = cr_json_new_object();
+    cr_json_set_string(review, "apiVersion", api_version);
+    cr_json_set_string(review, "kind", kind);
+    return review;
+}
+
+/* The token stands in what is sent and in what comes back. */
+static struct cr_json *send_token(struct cr_client *client, const char *token, struct cr_error *err)
+{
+    struct cr_json *review = new_review("authentication.k8s.io/v1", "TokenReview");
+    cr_json_set_string(cr_json_object_in(review, "spec"), "token", token);
+    char *body = cr_json_print(review);
+    cr_json_free_secret(review);
+    struct cr_json *answer = cr_client_raw(client, "POST", token_reviews, json_type, body, err);
+    explicit_bzero(body, strlen(body));
+    free(body);
+    return answer;
+}
+
+/* *user: owned, NULL when no user has the token. */
+static bool review_token(struct cr_client *client, const char *token, struct cr_json **user, struct cr_error *err)
+{
+    struct cr_json *answer = send_token(client, token, err);
+    if (!answer)
+        return false;
+    struct cr_json *status = cr_json_edit(answer, "status");
+    if (cr_json_bool_at(status, false, "authenticated"))
+        *user = cr_json_take(status, "user");
+    cr_json_free_secret(answer);
+    return true;
+}
+
+/* All that the authenticator knows of the user goes to the authorizer. Takes parts of user. */
+static struct cr_json *access_question(struct cr_json *user, const char *path)
+{
+    struct cr_json *review = new_review("authorization.k8s.io/v1", "SubjectAccessReview");
+    struct cr_json *spec = cr_json_object_in(review, "spec");
+    cr_json_set_string(spec, "user", cr_json_string_at(user, "username"));
+    cr_json_set_string(spec, "uid", cr_json_string_at(user, "uid"));
+    if (cr_json_get(user, "groups"))
+        cr_json_set(spec, "groups", cr_json_take(user, "groups"));
+    if (cr_json_get(user, "extra"))
+        cr_json_set(spec, "extra", cr_json_take(user, "extra"));
+    struct cr_json *attributes = cr_json_object_in(spec, "nonResourceAttributes");
+    cr_json_set_string(attributes, "path", path);
+    cr_json_set_string(attributes, "verb", "get");
+    return review;
+}
+
+static bool review_access(struct cr_client *client, struct cr_json *user, const char *path, bool *allowed,
+                          struct cr_error *err)
+{
+    CR_CLEANUP(cr_json) struct cr_json *question = access_question(user, path);
+    cr_autofree char *body = cr_json_print(question);
+    CR_CLEANUP(cr_json)
+    struct cr_json *answer = cr_client_raw(client, "POST", access_reviews, json_type, body, err);
+    if (!answer)
+        return false;
+    *allowed = cr_json_bool_at(answer, false, "status", "allowed");
+    return true;
+}
+
+/* Whether the bearer of the token may get this path of a server that is no API server (a nonResourceURL). Blocks for up
+ * to two requests. The token is wiped from what was made of it. False: the API server could not be asked, so the answer
+ * is not known. */
+static bool access_review(struct cr_client *client, const char *token, const char *path, enum cr_access *access,
+                          struct cr_error *err)
+{
+    CR_CLEANUP(cr_json) struct cr_json *user = NULL;
+    bool allowed = false;
+    if (!review_token(client, token, &user, err))
+        return false;
+    const char *name = cr_json_string_at(user, "username");
+    if (!name || !*name) {
+        *access = CR_ACCESS_UNKNOWN_USER;
+        return true;
+    }
+    if (!review_access(client, user, path, &allowed, err))
+        return false;
+    *access = allowed ? CR_ACCESS_ALLOWED : CR_ACCESS_DENIED;
+    return true;
+}
 
 enum {
     REQUEST_MS = 3000,
@@ -129,7 +229,7 @@ static int review(struct cr_access_guard *guard, const char *token)
         [CR_ACCESS_ALLOWED] = OK, [CR_ACCESS_UNKNOWN_USER] = UNAUTHORIZED, [CR_ACCESS_DENIED] = FORBIDDEN};
     enum cr_access access = CR_ACCESS_DENIED;
     struct cr_error err = {0};
-    bool asked = cr_access_review(guard->client, token, guard->options.path, &access, &err);
+    bool asked = access_review(guard->client, token, guard->options.path, &access, &err);
     log_problem(guard, asked || err.kind == CR_ERR_CANCELLED ? NULL : err.text);
     return asked ? statuses[access] : UNAVAILABLE;
 }

@@ -1,4 +1,4 @@
-/* The state behind cr_auth. auth.c answers, auth_plugin.c runs the plugin. */
+/* The state behind cr_auth. auth.c answers, auth.c runs the plugin. */
 #ifndef CR_KUBE_AUTH_INTERNAL_H
 #define CR_KUBE_AUTH_INTERNAL_H
 
@@ -45,13 +45,5 @@ struct cr_auth {
 void cr_auth_notify_users(struct cr_auth *auth);
 /* Under the lock. Says trouble once in the log; NULL: it is over. */
 void cr_auth_note_trouble(const struct cr_auth *auth, char **last, const char *what, const char *trouble);
-
-/* Without a plugin these answer and do nothing. Under the lock, but for the first and the last. */
-void cr_auth_plugin_init(struct cr_auth *auth);
-/* Has it run when that is due; what there is to hand out now, or why not. */
-enum cr_auth_answer cr_auth_plugin_judge(struct cr_auth *auth, struct cr_error *err);
-/* A refusal: true when there will be other credentials. */
-bool cr_auth_plugin_refused(struct cr_auth *auth);
-void cr_auth_plugin_end(struct cr_auth *auth);
 
 #endif

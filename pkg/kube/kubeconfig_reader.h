@@ -43,10 +43,4 @@ const struct cr_json *cr_kubeconfig_context(const char *path, const struct cr_js
 const struct cr_json *cr_kubeconfig_part(const char *path, const struct cr_json *file, const struct cr_json *context,
                                          const char *kind, struct cr_error *err) CR_MUST_USE;
 
-/* The user's credential plugin (`exec`) as config->exec, unless there is none. */
-bool cr_kubeconfig_exec(const struct cr_kubeconfig_reader *in, const struct cr_json *user,
-                        struct cr_kube_config *config) CR_MUST_USE;
-/* Gives the plugin, once config has the cluster, what it wants to know of the cluster. cluster: its entry. */
-void cr_kubeconfig_exec_info(const struct cr_json *cluster, struct cr_kube_config *config);
-
 #endif

@@ -11,15 +11,189 @@
 #include "reloader/config_read.h"
 #include "sys/file.h"
 
+/* Where a program is asked what it serves, in the configuration. */
+
+enum { SECOND = 1000, MINUTE = 60 * SECOND };
+
+static const struct cr_node_range port_range = {1, 65535, 0};
+static const struct cr_node_range timeout_range = {SECOND, 10 * MINUTE, 10 * SECOND};
+
+static const char *const protocols[] = {
+    [CR_PROBE_TLS] = "TLS", [CR_PROBE_POSTGRESQL] = "PostgreSQL", [CR_PROBE_MYSQL] = "MySQL"};
+
+static void proof_dispose(struct cr_reloader_material *material)
+{
+    for (size_t i = 0; i < material->proof.endpoints_len; i++) {
+        free(material->proof.endpoints[i].address);
+        free(material->proof.endpoints[i].server_name);
+    }
+    free(material->proof.endpoints);
+}
+
+/* Another pod's certificate proves nothing of the program beside. */
+static bool check_address(const struct cr_node *node, const char *address, struct cr_error *err)
+{
+    return cr_reloader_is_loopback(address) ||
+           cr_error_set(err, CR_ERR_INVALID, "%s.address: '%s' is not loopback (127.0.0.1, ::1)", node->path, address);
+}
+
+static bool read_endpoint(const struct cr_node *node, struct cr_proof_endpoint *out, struct cr_error *err)
+{
+    return CR_CONFIG_ONLY(node, err, "address", "port", "serverName", "protocol") &&
+           cr_node_string(node, "address", "127.0.0.1", &out->address, err) && check_address(node, out->address, err) &&
+           cr_node_int(node, "port", port_range, &out->port, err) &&
+           cr_node_string(node, "serverName", NULL, &out->server_name, err) &&
+           CR_NODE_ENUM(node, "protocol", protocols, CR_PROBE_TLS, &out->protocol, err);
+}
+
+static bool read_endpoints(const struct cr_node *proof, struct cr_reloader_material *out, struct cr_error *err)
+{
+    struct cr_node list;
+    if (!cr_node_must_have(proof, "endpoints", err) ||
+        !cr_node_array(proof, "endpoints", CR_RELOADER_ENDPOINTS_MAX, &list, err))
+        return false;
+    if (!cr_json_len(list.json))
+        return cr_error_set(err, CR_ERR_INVALID, "%s: there is none; leave proof out for none", list.path);
+    out->proof.endpoints = cr_calloc(cr_json_len(list.json), sizeof *out->proof.endpoints);
+    for (const struct cr_json *c = cr_json_first(list.json); c; c = cr_json_next(c)) {
+        struct cr_node item;
+        size_t index = out->proof.endpoints_len;
+        if (!cr_node_item(&list, c, index, &item, err))
+            return false;
+        out->proof.endpoints_len++; /* before it is complete, so that it is disposed of */
+        if (!read_endpoint(&item, &out->proof.endpoints[index], err))
+            return false;
+    }
+    return true;
+}
+
+static bool config_proof(const struct cr_node *material, struct cr_reloader_material *out, struct cr_error *err)
+{
+    struct cr_node node;
+    out->proof.timeout_ms = timeout_range.fallback;
+    if (!cr_node_object(material, "proof", &node, err))
+        return false;
+    return !node.json || (CR_CONFIG_ONLY(&node, err, "endpoints", "timeout") && read_endpoints(&node, out, err) &&
+                          cr_node_duration(&node, "timeout", timeout_range, &out->proof.timeout_ms, err));
+}
+
+/* --- the files that are made of a material, in the configuration --- */
+
+enum { MODE_OTHERS = 0007, MODE_MOST = 0666, PARTS = 3 };
+
+static const char *const types[] = {
+    [CR_OUTPUT_PEM] = "PEM", [CR_OUTPUT_KEYSTORE] = "Keystore", [CR_OUTPUT_TRUSTSTORE] = "Truststore"};
+
+/* In the order in which they are written. */
+static const struct {
+    const char *word;
+    unsigned part;
+} parts[PARTS] = {{"certificate", CR_PART_CERTIFICATE}, {"privateKey", CR_PART_PRIVATE_KEY}, {"trust", CR_PART_TRUST}};
+
+static void output_dispose(struct cr_output_spec *output)
+{
+    free(output->path);
+    free(output->password_file);
+}
+
+static bool read_parts(const struct cr_node *node, struct cr_output_spec *out, struct cr_error *err)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec words = {0};
+    if (!cr_node_must_have(node, "parts", err) || !cr_node_strings(node, "parts", PARTS, &words, err))
+        return false;
+    for (size_t i = 0; i < words.len; i++) {
+        size_t p = 0;
+        while (p < PARTS && !cr_streq(parts[p].word, words.items[i]))
+            p++;
+        if (p == PARTS)
+            return cr_error_set(err, CR_ERR_INVALID,
+                                "%s.parts: '%s' is none of certificate, privateKey, trust (in this order in the file)",
+                                node->path, words.items[i]);
+        out->parts |= parts[p].part;
+    }
+    return out->parts || cr_error_set(err, CR_ERR_INVALID, "%s.parts: there is none", node->path);
+}
+
+/* What goes into the file. */
+static unsigned needed(const struct cr_output_spec *output)
+{
+    if (output->type == CR_OUTPUT_PEM)
+        return output->parts;
+    return output->type == CR_OUTPUT_KEYSTORE ? CR_PART_CERTIFICATE | CR_PART_PRIVATE_KEY : CR_PART_TRUST;
+}
+
+static bool check_parts(const struct cr_node *node, const struct cr_reloader_material *material,
+                        const struct cr_output_spec *output, struct cr_error *err)
+{
+    for (size_t i = 0; i < PARTS; i++)
+        if (needed(output) & parts[i].part & ~cr_config_parts(material))
+            return cr_error_set(err, CR_ERR_INVALID, "%s: the material has no %s", node->path, parts[i].word);
+    return true;
+}
+
+static bool read_form(const struct cr_node *node, struct cr_output_spec *out, struct cr_error *err)
+{
+    if (out->type == CR_OUTPUT_PEM)
+        return CR_CONFIG_ONLY(node, err, "type", "path", "parts", "mode", "owner", "group") &&
+               read_parts(node, out, err);
+    return CR_CONFIG_ONLY(node, err, "type", "path", "passwordFile", "mode", "owner", "group") &&
+           cr_node_must_have(node, "passwordFile", err) &&
+           cr_config_path(node, "passwordFile", &out->password_file, err);
+}
+
+/* In quotes: what a bare 0400 means differs between versions of YAML. */
+static bool read_mode(const struct cr_node *node, struct cr_output_spec *out, struct cr_error *err)
+{
+    bool key = needed(out) & CR_PART_PRIVATE_KEY;
+    cr_autofree char *text = NULL;
+    if (!cr_node_string(node, "mode", key ? "0400" : "0444", &text, err))
+        return false;
+    char *end = NULL;
+    unsigned long mode = strtoul(text, &end, 8);
+    if (strspn(text, "01234567") != strlen(text) || *end || mode & ~(unsigned long)MODE_MOST || !mode)
+        return cr_error_set(err, CR_ERR_INVALID,
+                            "%s.mode must be octal digits in quotes, as \"0400\" or \"0440\", without the right to "
+                            "execute",
+                            node->path);
+    if (key && mode & MODE_OTHERS)
+        return cr_error_set(err, CR_ERR_INVALID,
+                            "%s.mode: %s would let everybody at the key: give it an owner or a group, and a mode as "
+                            "\"0440\"",
+                            node->path, text);
+    out->mode = (mode_t)mode;
+    return true;
+}
+
+static bool read_id(const struct cr_node *node, const char *key, int64_t *out, struct cr_error *err)
+{
+    int id = 0;
+    if (!cr_node_int(node, key, (struct cr_node_range){0, INT32_MAX, 0}, &id, err))
+        return false;
+    *out = cr_node_has(node, key) ? id : -1;
+    return true;
+}
+
+static bool config_output(const struct cr_node *node, const struct cr_reloader_material *material,
+                          struct cr_output_spec *out, struct cr_error *err)
+{
+    if (!cr_node_must_have(node, "type", err) || !CR_NODE_ENUM(node, "type", types, CR_OUTPUT_PEM, &out->type, err) ||
+        !cr_node_must_have(node, "path", err) || !cr_config_path(node, "path", &out->path, err))
+        return false;
+    if (cr_ends_with(out->path, "/"))
+        return cr_error_set(err, CR_ERR_INVALID, "%s.path must be that of a file", node->path);
+    return read_form(node, out, err) && check_parts(node, material, out, err) && read_mode(node, out, err) &&
+           read_id(node, "owner", &out->owner, err) && read_id(node, "group", &out->group, err);
+}
+
 enum { NAME_MAX_LEN = 63 }; /* a DNS label: RFC 1123 */
 
 static void dispose_material(struct cr_reloader_material *material)
 {
     for (size_t i = 0; i < material->outputs_len; i++)
-        cr_config_output_dispose(&material->outputs[i]);
+        output_dispose(&material->outputs[i]);
     for (size_t i = 0; i < material->triggers_len; i++)
         cr_config_trigger_dispose(&material->triggers[i]);
-    cr_config_proof_dispose(material);
+    proof_dispose(material);
     free(material->outputs);
     free(material->triggers);
     free(material->name);
@@ -106,7 +280,7 @@ static bool read_outputs(const struct cr_node *node, struct cr_reloader_material
         if (!cr_node_item(&list, c, index, &item, err))
             return false;
         out->outputs_len++; /* before it is complete, so that it is disposed of */
-        if (!cr_config_output(&item, out, &out->outputs[index], err))
+        if (!config_output(&item, out, &out->outputs[index], err))
             return false;
     }
     return true;
@@ -134,7 +308,7 @@ static bool read_material(const struct cr_node *node, struct cr_reloader_materia
 {
     return CR_CONFIG_ONLY(node, err, "name", "certificate", "privateKey", "trust", "outputs", "triggers", "proof") &&
            read_name(node, out, err) && read_files(node, out, err) && read_outputs(node, out, err) &&
-           read_triggers(node, out, err) && cr_config_proof(node, out, err);
+           read_triggers(node, out, err) && config_proof(node, out, err);
 }
 
 static bool read_materials(const struct cr_node *root, struct cr_reloader_config *out, struct cr_error *err)

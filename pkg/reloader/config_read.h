@@ -18,14 +18,8 @@ unsigned cr_config_parts(const struct cr_reloader_material *material);
 
 /* Reads node, an element of outputs or triggers, for material, which has its paths already. out is zeroed; the caller
  * disposes of it, also on failure. */
-bool cr_config_output(const struct cr_node *node, const struct cr_reloader_material *material,
-                      struct cr_output_spec *out, struct cr_error *err) CR_MUST_USE;
 bool cr_config_trigger(const struct cr_node *node, const struct cr_reloader_material *material,
                        struct cr_trigger_spec *out, struct cr_error *err) CR_MUST_USE;
-bool cr_config_proof(const struct cr_node *material, struct cr_reloader_material *out,
-                     struct cr_error *err) CR_MUST_USE;
-void cr_config_output_dispose(struct cr_output_spec *output);
 void cr_config_trigger_dispose(struct cr_trigger_spec *trigger);
-void cr_config_proof_dispose(struct cr_reloader_material *material);
 
 #endif

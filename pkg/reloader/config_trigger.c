@@ -2,13 +2,143 @@
 #include "reloader/config_read.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/node.h"
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "reloader/address.h"
-#include "reloader/config_text.h"
+#include "reloader/config.h"
+
+/* Texts of the configuration that go elsewhere: into a request, a socket, a command line. Private to pkg/reloader. */
+
+static const struct variable {
+    const char *text;
+    unsigned parts;
+    bool is_path;
+} variables[] = {
+    {"${certificate}", CR_PART_CERTIFICATE, false},
+    {"${privateKey}", CR_PART_PRIVATE_KEY, false},
+    {"${trust}", CR_PART_TRUST, false},
+    {"${combined}", CR_PART_CERTIFICATE | CR_PART_PRIVATE_KEY, false},
+    {"${certificate.json}", CR_PART_CERTIFICATE, false},
+    {"${privateKey.json}", CR_PART_PRIVATE_KEY, false},
+    {"${trust.json}", CR_PART_TRUST, false},
+    {"${combined.json}", CR_PART_CERTIFICATE | CR_PART_PRIVATE_KEY, false},
+    {"${certificate.path}", CR_PART_CERTIFICATE, true},
+    {"${privateKey.path}", CR_PART_PRIVATE_KEY, true},
+    {"${trust.path}", CR_PART_TRUST, true},
+};
+
+static const struct variable *variable_at(const char *text)
+{
+    for (size_t i = 0; i < cr_array_len(variables); i++)
+        if (cr_starts_with(text, variables[i].text))
+            return &variables[i];
+    return NULL;
+}
+
+static bool check(const struct cr_node *node, const char *key, const char *text, unsigned parts, bool paths_only,
+                  struct cr_error *err)
+{
+    for (const char *at = strstr(text, "${"); at; at = strstr(at + 2, "${")) {
+        const struct variable *variable = variable_at(at);
+        if (!variable || (paths_only && !variable->is_path))
+            return cr_error_set(err, CR_ERR_INVALID, "%s.%s: of ${…} there are %s here", node->path, key,
+                                paths_only ? "${certificate.path}, ${privateKey.path}, ${trust.path}"
+                                           : "${certificate}, ${privateKey}, ${trust}, ${combined}, the same "
+                                             "with .json (inside of a JSON string), and "
+                                             "${certificate.path}, ${privateKey.path}, ${trust.path}");
+        if (variable->parts & ~parts)
+            return cr_error_set(err, CR_ERR_INVALID, "%s.%s: %s is no part of the material", node->path, key,
+                                variable->text);
+    }
+    return true;
+}
+
+/* Every ${…} of text is one that config.h names, and the material has what it stands for. Errors: Invalid, with
+ * node.key. */
+static bool check_text(const struct cr_node *node, const char *key, const char *text,
+                       const struct cr_reloader_material *material, struct cr_error *err)
+{
+    return check(node, key, text, cr_config_parts(material), false, err);
+}
+
+/* The same, of paths alone. */
+static bool check_paths(const struct cr_node *node, const char *key, const char *text,
+                        const struct cr_reloader_material *material, struct cr_error *err)
+{
+    return check(node, key, text, cr_config_parts(material), true, err);
+}
+
+/* The private key would be in it. */
+static bool text_has_key(const char *text)
+{
+    for (const char *at = strstr(text, "${"); at; at = strstr(at + 2, "${")) {
+        const struct variable *variable = variable_at(at);
+        if (variable && !variable->is_path && variable->parts & CR_PART_PRIVATE_KEY)
+            return true;
+    }
+    return false;
+}
+
+/* "Name: value" (RFC 9110, section 5). */
+static bool is_header(const char *text)
+{
+    static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~";
+    size_t name = strspn(text, token);
+    if (!name || text[name] != ':')
+        return false;
+    for (const char *c = text + name; *c; c++)
+        if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f)
+            return false;
+    return true;
+}
+
+/* The host, with its brackets, and how long it is. */
+static const char *host_of(const char *url, size_t *len)
+{
+    const char *host = strstr(url, "://") + 3;
+    *len = *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/?");
+    return host;
+}
+
+/* Http or https with a host, of printable ASCII; no user, which would be logged. */
+static bool is_url(const char *text)
+{
+    if (!cr_starts_with(text, "http://") && !cr_starts_with(text, "https://"))
+        return false;
+    for (const char *c = text; *c; c++)
+        if (*c <= 0x20 || *c >= 0x7f || strchr("#\"<>\\^`{|}", *c))
+            return false;
+    size_t len = 0;
+    const char *host = host_of(text, &len);
+    return *host && len > 0 && len <= strlen(host) && !memchr(host, '@', strcspn(host, "/?"));
+}
+
+/* No other host can read what is sent there: https, or an IP literal of loopback or localhost. */
+static bool url_is_private(const char *url)
+{
+    char ip[64];
+    size_t len = 0;
+    if (cr_starts_with(url, "https://"))
+        return true;
+    const char *host = host_of(url, &len);
+    bool brackets = *host == '[';
+    snprintf(ip, sizeof ip, "%.*s", (int)(brackets ? len - 2 : len), host + brackets);
+    return cr_streq(ip, "localhost") || cr_reloader_is_loopback(ip);
+}
+
+/* One word of a command line. */
+static bool is_word(const char *text)
+{
+    for (const char *c = text; *c; c++)
+        if (*c <= 0x20 || *c >= 0x7f || strchr(";\\<\"'", *c))
+            return false;
+    return *text;
+}
 
 enum { SECOND = 1000, MINUTE = 60 * SECOND, HEADERS_MAX = 16, ARGS_MAX = 32, FILES_MAX = 16 };
 
@@ -107,7 +237,7 @@ static bool read_headers(const struct cr_node *node, struct cr_strvec *out, stru
     if (!cr_node_list(node, "headers", HEADERS_MAX, out, err))
         return false;
     for (size_t i = 0; i < out->len; i++)
-        if (!cr_config_is_header(out->items[i]))
+        if (!is_header(out->items[i]))
             return cr_error_set(err, CR_ERR_INVALID, "%s.headers[%zu] must be as \"Name: value\", on one line",
                                 node->path, i);
     return true;
@@ -149,9 +279,9 @@ static bool read_body(const struct place *place, struct cr_error *err)
         return cr_error_set(err, CR_ERR_INVALID, "%s: give either body or bodyFile", node->path);
     if (!out->http.body)
         return true;
-    if (cr_config_text_has_key(out->http.body) && !cr_config_url_is_private(out->http.url))
+    if (text_has_key(out->http.body) && !url_is_private(out->http.url))
         return cr_error_set(err, CR_ERR_INVALID, "%s.body: the key goes by https, or to loopback, only", node->path);
-    return cr_config_check_text(node, "body", out->http.body, place->material, err);
+    return check_text(node, "body", out->http.body, place->material, err);
 }
 
 static bool read_http(const struct place *place, struct cr_error *err)
@@ -165,7 +295,7 @@ static bool read_http(const struct place *place, struct cr_error *err)
         return false;
     if (strspn(out->http.method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != strlen(out->http.method))
         return cr_error_set(err, CR_ERR_INVALID, "%s.method must be of capital letters, as POST", node->path);
-    if (!cr_config_is_url(out->http.url))
+    if (!is_url(out->http.url))
         return cr_error_set(err, CR_ERR_INVALID,
                             "%s.url must be http:// or https:// with a host, without user, spaces or #", node->path);
     return read_headers(node, &out->http.headers, err) && read_http_tls(node, out, err) && read_body(place, err) &&
@@ -179,7 +309,7 @@ static bool read_exchange(const struct cr_node *node, const struct cr_reloader_m
 {
     return CR_CONFIG_ONLY(node, err, "send", "expect") && cr_node_required(node, "send", &out->send, err) &&
            cr_node_string(node, "expect", NULL, &out->expect, err) &&
-           cr_config_check_text(node, "send", out->send, material, err);
+           check_text(node, "send", out->send, material, err);
 }
 
 static bool read_exchanges(const struct place *place, struct cr_error *err)
@@ -224,7 +354,7 @@ static bool read_command(const struct place *place, struct cr_error *err)
     if (!argv->len)
         return cr_error_set(err, CR_ERR_INVALID, "%s.argv: there is none", place->node->path);
     for (size_t i = 0; i < argv->len; i++)
-        if (!cr_config_check_paths(place->node, "argv", argv->items[i], place->material, err))
+        if (!check_paths(place->node, "argv", argv->items[i], place->material, err))
             return false;
     return true;
 }
@@ -237,7 +367,7 @@ static bool read_names(const struct cr_node *node, const char *key, struct cr_st
     if (!cr_node_strings(node, key, FILES_MAX, out, err))
         return false;
     for (size_t i = 0; i < out->len; i++)
-        if (!cr_config_is_word(out->items[i]))
+        if (!is_word(out->items[i]))
             return cr_error_set(err, CR_ERR_INVALID, "%s.%s: '%s' must be without spaces, ; and backslashes",
                                 node->path, key, out->items[i]);
     return true;

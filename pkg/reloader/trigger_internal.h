@@ -15,10 +15,6 @@ struct cr_trigger_job {
 /* At least 1. */
 int cr_trigger_left_ms(const struct cr_trigger_job *job);
 
-bool cr_trigger_signal(const struct cr_trigger_job *job, struct cr_error *err) CR_MUST_USE;
-bool cr_trigger_http(const struct cr_trigger_job *job, struct cr_error *err) CR_MUST_USE;
-bool cr_trigger_socket(const struct cr_trigger_job *job, struct cr_error *err) CR_MUST_USE;
-bool cr_trigger_command(const struct cr_trigger_job *job, struct cr_error *err) CR_MUST_USE;
 bool cr_trigger_haproxy(const struct cr_trigger_job *job, struct cr_error *err) CR_MUST_USE;
 bool cr_trigger_redis(const struct cr_trigger_job *job, struct cr_error *err) CR_MUST_USE;
 

@@ -1,6 +1,9 @@
 #include "runtime/queue.h"
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/queue.h>
 
@@ -8,12 +11,96 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/intern.h"
+#include "base/strings.h"
 #include "base/strmap.h"
 #include "kube/backoff.h"
 #include "kube/cause.h"
+#include "metrics/metrics.h"
 #include "runtime/delays.h"
-#include "runtime/queue_metrics.h"
 #include "runtime/round_robin.h"
+
+/* A queue's metrics, named as client-go's and controller-runtime's: workqueue_depth, workqueue_adds_total,
+ * workqueue_queue_duration_seconds, workqueue_work_duration_seconds, workqueue_unfinished_work_seconds,
+ * workqueue_longest_running_processor_seconds, workqueue_retries_total, with labels name and controller, of the depth
+ * also priority
+ * (https://pkg.go.dev/k8s.io/component-base/metrics/prometheus/workqueue). Private to pkg/runtime. */
+
+struct cr_queue_metrics {
+    const char *name; /* static */
+    struct cr_metric *depth;
+    struct cr_metric *adds;
+    struct cr_metric *queue_duration;
+    struct cr_metric *work_duration;
+    struct cr_metric *unfinished;
+    struct cr_metric *longest;
+    struct cr_metric *retries;
+};
+
+/* The state of the queue when the metrics are collected. */
+struct cr_queue_state {
+    size_t depth[2];       /* [low] */
+    int64_t unfinished_ns; /* of all that is worked on, together */
+    int64_t longest_ns;
+};
+
+#define NS_PER_SECOND 1e9
+#define LABELS(m)     CR_LABELS((m)->name, (m)->name)
+
+static void queue_metrics_init(struct cr_queue_metrics *m, struct cr_metrics *metrics, const char *name)
+{
+    static const char *const labels[] = {"name", "controller", NULL};
+    static const char *const with_priority[] = {"name", "controller", "priority", NULL};
+    static const double bounds[] = {1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1000};
+    *m = (struct cr_queue_metrics){
+        .name = name,
+        .depth = cr_metrics_gauge(metrics, "workqueue_depth", "Keys that wait for a worker.", with_priority),
+        .adds = cr_metrics_counter(metrics, "workqueue_adds_total", "Keys added to the queue.", labels),
+        .queue_duration =
+            cr_metrics_histogram(metrics, "workqueue_queue_duration_seconds", "How long a key waited for a worker.",
+                                 labels, bounds, cr_array_len(bounds)),
+        .work_duration = cr_metrics_histogram(metrics, "workqueue_work_duration_seconds",
+                                              "How long a worker had a key.", labels, bounds, cr_array_len(bounds)),
+        .unfinished =
+            cr_metrics_gauge(metrics, "workqueue_unfinished_work_seconds",
+                             "For how long all keys that workers have now have been worked on, together.", labels),
+        .longest = cr_metrics_gauge(metrics, "workqueue_longest_running_processor_seconds",
+                                    "For how long the longest of them has.", labels),
+        .retries = cr_metrics_counter(metrics, "workqueue_retries_total", "Keys added for later.", labels),
+    };
+    cr_metric_add(m->adds, LABELS(m), 0);
+    cr_metric_add(m->retries, LABELS(m), 0);
+}
+
+/* Zeroed metrics count nothing. */
+static void queue_metrics_added(const struct cr_queue_metrics *m)
+{
+    cr_metric_add(m->adds, LABELS(m), 1);
+}
+
+static void queue_metrics_taken(const struct cr_queue_metrics *m, int64_t waited_ns)
+{
+    cr_metric_observe(m->queue_duration, LABELS(m), (double)waited_ns / NS_PER_SECOND);
+}
+
+static void queue_metrics_done(const struct cr_queue_metrics *m, int64_t worked_ns)
+{
+    cr_metric_observe(m->work_duration, LABELS(m), (double)worked_ns / NS_PER_SECOND);
+}
+
+static void queue_metrics_retried(const struct cr_queue_metrics *m)
+{
+    cr_metric_add(m->retries, LABELS(m), 1);
+}
+
+/* Added for later, whether it failed or not, as client-go counts. */
+static void queue_metrics_set(const struct cr_queue_metrics *m, const struct cr_queue_state *state)
+{
+    /* As controller-runtime has them. */
+    cr_metric_set(m->depth, CR_LABELS(m->name, m->name, "0"), (double)state->depth[false]);
+    cr_metric_set(m->depth, CR_LABELS(m->name, m->name, "-100"), (double)state->depth[true]);
+    cr_metric_set(m->unfinished, LABELS(m), (double)state->unfinished_ns / NS_PER_SECOND);
+    cr_metric_set(m->longest, LABELS(m), (double)state->longest_ns / NS_PER_SECOND);
+}
 
 /* A key that is ready, worked on, delayed or has failed; others are not remembered. */
 struct item {
@@ -118,13 +205,13 @@ static void note_added(const struct cr_queue *queue, struct item *item, int64_t 
     if (item->added_ns)
         return;
     item->added_ns = cr_clock_monotonic_ns();
-    cr_queue_metrics_added(&queue->metrics);
+    queue_metrics_added(&queue->metrics);
 }
 
 static void note_taken(const struct cr_queue *queue, struct item *item)
 {
     item->started_ns = cr_clock_monotonic_ns();
-    cr_queue_metrics_taken(&queue->metrics, item->started_ns - item->added_ns);
+    queue_metrics_taken(&queue->metrics, item->started_ns - item->added_ns);
     cr_cause_set(item->cause_ns);
     item->added_ns = 0;
     item->cause_ns = 0;
@@ -132,7 +219,7 @@ static void note_taken(const struct cr_queue *queue, struct item *item)
 
 static void note_done(const struct cr_queue *queue, const struct item *item)
 {
-    cr_queue_metrics_done(&queue->metrics, cr_clock_monotonic_ns() - item->started_ns);
+    queue_metrics_done(&queue->metrics, cr_clock_monotonic_ns() - item->started_ns);
     cr_cause_set(0);
 }
 
@@ -239,7 +326,7 @@ static void wait_for_change(struct cr_queue *queue)
 static void delay(struct cr_queue *queue, struct item *item, int64_t delay_ms, bool low)
 {
     int64_t due = cr_clock_monotonic_ms() + delay_ms;
-    cr_queue_metrics_retried(&queue->metrics);
+    queue_metrics_retried(&queue->metrics);
     if (item->ready || item->again)
         return;
     bool pending = cr_delay_pending(&item->delay);
@@ -407,11 +494,11 @@ static void collect(void *arg)
             state.longest_ns = worked_ns;
     }
     pthread_mutex_unlock(&queue->lock);
-    cr_queue_metrics_set(&queue->metrics, &state);
+    queue_metrics_set(&queue->metrics, &state);
 }
 
 void cr_queue_count_in(struct cr_queue *queue, struct cr_metrics *metrics, const char *name)
 {
-    cr_queue_metrics_init(&queue->metrics, metrics, name);
+    queue_metrics_init(&queue->metrics, metrics, name);
     cr_metrics_collect(metrics, collect, queue);
 }

@@ -5,7 +5,142 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/strings.h"
-#include "controlplane/agent/kubelet_internal.h"
+#include "codec/yaml.h"
+
+struct kubelet_layers {
+    struct kubelet_layer {
+        const char *path; /* borrowed */
+        char *folder;     /* that its relative paths are below */
+        struct cr_json *doc;
+    } * items;
+    size_t len;
+};
+
+static void layers_dispose(struct kubelet_layers *layers)
+{
+    for (size_t i = 0; i < layers->len; i++) {
+        free(layers->items[i].folder);
+        cr_json_free_secret(layers->items[i].doc); /* staticPodURLHeader */
+    }
+    free(layers->items);
+    *layers = (struct kubelet_layers){0};
+}
+
+CR_DEFINE_DISPOSE(kubelet_layers, struct kubelet_layers, layers_dispose)
+
+/* What a field ("authentication.x509.clientCAFile") is at last. Borrowed. */
+struct kubelet_field {
+    const struct cr_json *value; /* NULL: not there, or null */
+    const struct kubelet_layer *layer;
+    const char *name;
+};
+
+/* Takes folder. The kubelet refuses a file that is empty or of another kind, a part as well as the whole. */
+static bool add(const struct cr_kubelet_text *text, char *folder, struct kubelet_layers *out, struct cr_error *err)
+{
+    struct kubelet_layer *layer = &out->items[out->len++];
+    *layer =
+        (struct kubelet_layer){.path = text->path, .folder = folder, .doc = cr_yaml_parse(text->text, text->len, err)};
+    if (!layer->doc)
+        return cr_error_wrap(err, "%s", text->path);
+    if (!cr_streq(cr_json_string_at(layer->doc, "kind"), "KubeletConfiguration") ||
+        !cr_streq(cr_json_string_at(layer->doc, "apiVersion"), "kubelet.config.k8s.io/v1beta1"))
+        return cr_error_set(err, CR_ERR_INVALID, "%s is no KubeletConfiguration of kubelet.config.k8s.io/v1beta1",
+                            text->path);
+    return true;
+}
+
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash != path ? cr_strndup(path, (size_t)(slash - path)) : cr_strdup("/");
+}
+
+/* folder: the kubelet's own. */
+static bool layers_read(const struct cr_kubelet_texts *texts, const char *folder, struct kubelet_layers *out,
+                        struct cr_error *err)
+{
+    *out = (struct kubelet_layers){0};
+    out->items = cr_reallocarray(NULL, texts->parts_len + 1, sizeof *out->items);
+    bool read = !texts->config || add(texts->config, folder_of(texts->config->path), out, err);
+    for (size_t i = 0; read && i < texts->parts_len; i++)
+        read = add(&texts->parts[i], cr_strdup(folder), out, err);
+    if (!read)
+        layers_dispose(out);
+    return read;
+}
+
+/* "<path>: <field> <problem>". Always false. */
+static bool field_invalid(const struct kubelet_field *field, const char *problem, struct cr_error *err)
+{
+    return cr_error_set(err, CR_ERR_INVALID, "%s: %s %s", field->layer->path, field->name, problem);
+}
+
+/* What one layer makes of the field: leaves it alone where it says nothing, takes it away with null, also with a null
+ * above it. */
+static bool apply(const struct kubelet_layer *layer, struct kubelet_field *field, struct cr_error *err)
+{
+    const struct cr_json *at = layer->doc;
+    for (const char *p = field->name; *p; p += strspn(p, ".")) {
+        size_t len = strcspn(p, ".");
+        cr_autofree char *key = cr_strndup(p, len);
+        if (!cr_json_is_object(at))
+            return cr_error_set(err, CR_ERR_INVALID, "%s: what is above %s in %s is no object", layer->path, key,
+                                field->name);
+        at = cr_json_get(at, key);
+        if (!at)
+            return true;
+        if (cr_json_is_null(at)) {
+            field->value = NULL;
+            return true;
+        }
+        p += len;
+    }
+    field->value = at;
+    field->layer = layer;
+    return true;
+}
+
+static bool layers_find(const struct kubelet_layers *layers, const char *name, struct kubelet_field *out,
+                        struct cr_error *err)
+{
+    *out = (struct kubelet_field){.name = name};
+    for (size_t i = 0; i < layers->len; i++)
+        if (!apply(&layers->items[i], out, err))
+            return false;
+    return true;
+}
+
+static bool merge_gates(const struct kubelet_layer *layer, const struct cr_json *gates, struct cr_json *out,
+                        struct cr_error *err)
+{
+    const struct kubelet_field field = {.layer = layer, .name = "featureGates"};
+    if (!cr_json_is_object(gates))
+        return field_invalid(&field, "is no object", err);
+    for (const struct cr_json *gate = cr_json_first(gates); gate; gate = cr_json_next(gate)) {
+        if (cr_json_is_null(gate))
+            cr_json_remove(out, cr_json_key(gate));
+        else if (cr_json_is_bool(gate))
+            cr_json_set_bool(out, cr_json_key(gate), cr_json_bool(gate, false));
+        else
+            return field_invalid(&field, "has a gate that is neither true nor false", err);
+    }
+    return true;
+}
+
+/* The gates of all of them, as an object of booleans; out is an object. */
+static bool layers_gates(const struct kubelet_layers *layers, struct cr_json *out, struct cr_error *err)
+{
+    for (size_t i = 0; i < layers->len; i++) {
+        const struct cr_json *gates = cr_json_get(layers->items[i].doc, "featureGates");
+        if (cr_json_is_null(gates))
+            while (cr_json_first(out))
+                cr_json_remove(out, cr_json_key(cr_json_first(out)));
+        else if (gates && !merge_gates(&layers->items[i], gates, out, err))
+            return false;
+    }
+    return true;
+}
 
 /* pkg/kubelet/apis/config/v1beta1/defaults.go, cmd/kubelet/app/options/options.go NewKubeletFlags. */
 static const char default_cert_dir[] = "/var/lib/kubelet/pki";
@@ -16,7 +151,7 @@ enum { DEFAULT_PORT = 10250, DEFAULT_HEALTHZ_PORT = 10248 };
 
 struct reading {
     const struct cr_kubelet_command *command;
-    struct cr_kubelet_layers layers;
+    struct kubelet_layers layers;
     struct cr_kubelet_files *out;
     struct cr_error *err;
 };
@@ -55,12 +190,12 @@ static bool flag_text(struct reading *r, const char *flag, const char **text, bo
     return true;
 }
 
-static bool field_text(struct reading *r, const char *name, const char **text, struct cr_kubelet_field *field)
+static bool field_text(struct reading *r, const char *name, const char **text, struct kubelet_field *field)
 {
-    if (!cr_kubelet_layers_find(&r->layers, name, field, r->err))
+    if (!layers_find(&r->layers, name, field, r->err))
         return false;
     *text = cr_json_string(field->value);
-    return !field->value || *text || cr_kubelet_field_invalid(field, "is no text", r->err);
+    return !field->value || *text || field_invalid(field, "is no text", r->err);
 }
 
 /* A flag that is given empty takes the field's value away. field: NULL when there is none of it. */
@@ -68,7 +203,7 @@ static bool read_path(struct reading *r, const char *flag, const char *name, str
 {
     const char *text = NULL;
     const char *folder = r->command->folder;
-    struct cr_kubelet_field field = {0};
+    struct kubelet_field field = {0};
     bool given = false;
     if (!flag_text(r, flag, &text, &given) || (!given && name && !field_text(r, name, &text, &field)))
         return false;
@@ -86,11 +221,11 @@ static bool read_switch(struct reading *r, const char *flag, const char *name, b
     if (given)
         return cr_given_flag_bool(given, out) ||
                cr_error_set(r->err, CR_ERR_INVALID, "the kubelet's %s is neither true nor false", flag);
-    struct cr_kubelet_field field;
-    if (!cr_kubelet_layers_find(&r->layers, name, &field, r->err))
+    struct kubelet_field field;
+    if (!layers_find(&r->layers, name, &field, r->err))
         return false;
     if (field.value && !cr_json_is_bool(field.value))
-        return cr_kubelet_field_invalid(&field, "is neither true nor false", r->err);
+        return field_invalid(&field, "is neither true nor false", r->err);
     *out = cr_json_bool(field.value, fallback);
     return true;
 }
@@ -108,9 +243,9 @@ static bool port_of(const char *text, int64_t *out)
 static bool read_number(struct reading *r, const char *flag, const char *name, int *out, bool *given)
 {
     const char *text = NULL;
-    struct cr_kubelet_field field;
+    struct kubelet_field field;
     int64_t port = 0;
-    if (!flag_text(r, flag, &text, given) || !cr_kubelet_layers_find(&r->layers, name, &field, r->err))
+    if (!flag_text(r, flag, &text, given) || !layers_find(&r->layers, name, &field, r->err))
         return false;
     bool valid = *given ? port_of(text, &port) : !field.value || cr_json_is_number(field.value);
     port = *given ? port : cr_json_int(field.value, 0);
@@ -147,7 +282,7 @@ static bool read_address(struct reading *r, const char *flag, const char *name, 
 {
     const char *text = NULL;
     bool given = false;
-    struct cr_kubelet_field field;
+    struct kubelet_field field;
     if (!flag_text(r, flag, &text, &given) || (!given && !field_text(r, name, &text, &field)))
         return false;
     *out = cr_strdup(text && *text ? text : fallback);
@@ -185,7 +320,7 @@ static bool add_gates(struct reading *r, const char *text, struct cr_json *gates
 
 static bool read_gates(struct reading *r, struct cr_json *gates)
 {
-    if (!cr_kubelet_layers_gates(&r->layers, gates, r->err))
+    if (!layers_gates(&r->layers, gates, r->err))
         return false;
     const struct cr_given_flags *flags = &r->command->flags;
     for (size_t i = 0; i < flags->len; i++)
@@ -278,10 +413,10 @@ bool cr_kubelet_files_read(const struct cr_kubelet_command *command, const struc
 {
     *out = (struct cr_kubelet_files){0};
     struct reading r = {.command = command, .out = out, .err = err};
-    if (!texts_are_those_named(command, texts, err) || !cr_kubelet_layers_read(texts, command->folder, &r.layers, err))
+    if (!texts_are_those_named(command, texts, err) || !layers_read(texts, command->folder, &r.layers, err))
         return false;
     bool read = read_all(&r);
-    cr_kubelet_layers_dispose(&r.layers);
+    layers_dispose(&r.layers);
     if (!read)
         cr_kubelet_files_dispose(out);
     return read;

@@ -25,7 +25,4 @@ void cr_node_loaded_has(struct cr_node_judging *j, const struct cr_strvec *what)
 /* How long it may take by itself. */
 int64_t cr_node_loaded_delay_ms(const struct cr_node_parameter *parameter);
 
-/* --- loaded_proof.c: what was seen in handshakes against what was inferred, which file has already --- */
-void cr_node_loaded_override(struct cr_node_judging *j);
-
 #endif

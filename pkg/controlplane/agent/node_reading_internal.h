@@ -26,13 +26,7 @@ struct cr_node_source cr_node_sight_source(struct cr_node_sight *sight);
 
 /* --- reading_kubelet.c: its process, its files and their rows --- */
 
-/* kubelet: the program, of which its process was or was not found. */
-void cr_node_sight_kubelet(struct cr_node_sight *sight, struct cr_node_program *kubelet);
-
 /* --- reading_pods.c: the manifests, their programs and their rows --- */
-
-/* folder: the host's path of the folder, or of one manifest. */
-void cr_node_sight_pods(struct cr_node_sight *sight, const char *folder);
 
 /* --- reading_contents.c: what the rows' files have --- */
 

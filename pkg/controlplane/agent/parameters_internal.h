@@ -46,7 +46,4 @@ void cr_node_reader_follow_kubeconfig(const struct cr_node_reader *program, cons
 bool cr_node_reader_follow_config(const struct cr_node_reader *program, const struct cr_given_flags *flags,
                                   const struct cr_settings *settings);
 
-/* --- parameters_program.c: its flags and variables --- */
-void cr_node_reader_read(const struct cr_node_reader *program);
-
 #endif

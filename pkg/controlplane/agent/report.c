@@ -4,6 +4,205 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
+#include "controlplane/agent/pairs.h"
+
+/* The rows of a report: each file with what its process has of it. */
+
+static const char not_seen[] = "it is not known while the program cannot be looked at";
+
+/* --- one row --- */
+
+static bool copy_prints(const struct cr_strvec *from, struct cr_strvec *to)
+{
+    for (size_t i = 0; i < from->len && i < CR_NODE_REPORT_PRINTS_MAX; i++)
+        cr_strvec_add(to, from->items[i]);
+    return from->len > CR_NODE_REPORT_PRINTS_MAX;
+}
+
+static void fill(const struct cr_node_parameter *parameter, const struct cr_node_content *content,
+                 struct cr_node_file *out)
+{
+    const struct cr_node_material *material = &content->material;
+    *out = (struct cr_node_file){
+        .component = cr_strdup(parameter->component),
+        .parameter = cr_strdup(parameter->parameter),
+        .via = cr_strdup_or_null(parameter->via),
+        .role = parameter->role,
+        .place = cr_strdup(cr_node_place_name(parameter->place)),
+        .path = cr_strdup_or_null(parameter->host),
+        .alone = parameter->alone,
+        .own = parameter->own,
+        .signs_and_trusts = parameter->signs_and_trusts,
+        .method = parameter->capability.method,
+        .max_delay_ms = parameter->capability.max_delay_ms,
+        .kind = material->kind,
+        .problem = cr_strdup_or_null(material->problem),
+        .not_after_ms = material->not_after_ms,
+    };
+    out->more = copy_prints(&material->prints, &out->prints);
+    (void)copy_prints(&content->issuers, &out->issuers);
+}
+
+static bool same_row(const struct cr_node_file *a, const struct cr_node_file *b)
+{
+    return cr_streq(a->component, b->component) && cr_streq(a->parameter, b->parameter) && cr_streq(a->via, b->via) &&
+           a->role == b->role && cr_streq(a->path, b->path);
+}
+
+/* The same file may be named twice by one flag. */
+static const struct cr_node_file *row_before(const struct cr_node_reporting *in, const struct cr_node_file *row)
+{
+    size_t skip = 0;
+    for (const struct cr_node_file *file = in->out->files; file < row; file++)
+        skip += same_row(file, row);
+    for (size_t i = 0; i < in->before->files_len; i++)
+        if (same_row(&in->before->files[i], row) && skip-- == 0)
+            return &in->before->files[i];
+    return NULL;
+}
+
+/* --- which process it belongs to --- */
+
+static bool same_program(const struct cr_node_parameter *a, const struct cr_node_parameter *b)
+{
+    return cr_streq(a->component, b->component) && cr_streq(a->pod, b->pod) && cr_streq(a->container, b->container);
+}
+
+/* Its index in look->programs; programs_len: what no process stays for. */
+static size_t program_of(const struct cr_node_look *look, const struct cr_node_parameter *parameter)
+{
+    size_t i = 0;
+    while (i < look->programs_len && !(cr_streq(look->programs[i].component, parameter->component) &&
+                                       cr_streq(look->programs[i].pod, parameter->pod) &&
+                                       cr_streq(look->programs[i].container, parameter->container)))
+        i++;
+    return i;
+}
+
+/* A kubeconfig that others name as what says it: they have its rows. */
+static bool is_followed(const struct cr_node_look *look, const struct cr_node_parameter *parameter)
+{
+    for (size_t i = 0; i < look->parameters.len; i++)
+        if (cr_streq(look->parameters.items[i].via, parameter->parameter) &&
+            same_program(&look->parameters.items[i], parameter))
+            return true;
+    return false;
+}
+
+/* --- judging --- */
+
+/* Nothing is remembered of a process that was not reported. */
+static struct cr_node_memory memory_of(const struct cr_node_reporting *in, size_t program,
+                                       const struct cr_node_file *row)
+{
+    struct cr_node_memory memory = {.row = row_before(in, row), .seen_ms = in->before->seen_ms, .same_process = true};
+    if (memory.row && memory.row->kept)
+        memory.seen_ms = 0; /* it was not looked at then */
+    if (program == in->look->programs_len)
+        return memory;
+    const struct cr_node_component *now = &in->out->components[program];
+    const struct cr_node_component *then = cr_node_report_component_before(in, now);
+    memory.same_process = then && now->process && cr_streq(then->process, now->process);
+    if (!then)
+        memory.row = NULL;
+    return memory;
+}
+
+static void judge(const struct cr_node_reporting *in, size_t i, struct cr_node_file *row)
+{
+    const struct cr_node_parameter *parameter = &in->look->parameters.items[i];
+    size_t k = program_of(in->look, parameter);
+    bool stays = k < in->look->programs_len;
+    const struct cr_node_memory memory = memory_of(in, k, row);
+    cr_node_loaded_judge(parameter, &in->look->contents[i], stays ? &in->look->programs[k] : NULL, &memory,
+                         stays && in->proofs ? &in->proofs[k] : NULL, in->now_ms, row);
+}
+
+/* A key is read with its certificate, and fits it, or both rows say so: what is known of the one is of the other. */
+static void judge_key(const struct cr_node_file *certificate, struct cr_node_file *key)
+{
+    key->changed_ms = certificate->changed_ms;
+    key->loaded = certificate->loaded;
+    key->has_known = certificate->has_known;
+    key->due_ms = certificate->due_ms;
+    key->evidence = certificate->evidence;
+    cr_strset(&key->why, certificate->why);
+}
+
+static bool is_key(const struct cr_node_content *content)
+{
+    const struct cr_node_material *material = &content->material;
+    return (material->kind == CR_NODE_FILE_LEAF || material->kind == CR_NODE_FILE_SIGNER) && !material->prints.len &&
+           !material->problem;
+}
+
+/* Which row each parameter has: [parameters.len], CR_NODE_NO_PARTNER: none. */
+static size_t *place_rows(const struct cr_node_reporting *in)
+{
+    const struct cr_node_look *look = in->look;
+    size_t *places = cr_calloc(look->parameters.len + 1, sizeof *places);
+    for (size_t i = 0; i < look->parameters.len; i++) {
+        places[i] = CR_NODE_NO_PARTNER;
+        if (is_followed(look, &look->parameters.items[i]))
+            continue;
+        places[i] = in->out->files_len;
+        fill(&look->parameters.items[i], &look->contents[i], &in->out->files[in->out->files_len++]);
+    }
+    return places;
+}
+
+/* --- report.c --- */
+static void node_report_rows(const struct cr_node_reporting *in)
+{
+    const struct cr_node_parameters *parameters = &in->look->parameters;
+    struct cr_node_file *files = cr_calloc(parameters->len + 1, sizeof *files);
+    in->out->files = files;
+    cr_autofree size_t *places = place_rows(in);
+    cr_autofree size_t *partners = cr_calloc(parameters->len + 1, sizeof *partners);
+    cr_node_pairs_find(parameters, partners);
+    for (size_t i = 0; i < parameters->len; i++)
+        if (places[i] != CR_NODE_NO_PARTNER)
+            judge(in, i, &files[places[i]]);
+    for (size_t i = 0; i < parameters->len; i++) {
+        size_t certificate = partners[i] == CR_NODE_NO_PARTNER ? CR_NODE_NO_PARTNER : places[partners[i]];
+        if (places[i] != CR_NODE_NO_PARTNER && certificate != CR_NODE_NO_PARTNER && is_key(&in->look->contents[i]))
+            judge_key(&files[certificate], &files[places[i]]);
+    }
+}
+
+/* --- of a program that is away: a kubelet is known by its process alone --- */
+
+static void keep(const struct cr_node_file *before, struct cr_node_file *out)
+{
+    *out = *before;
+    out->component = cr_strdup(before->component);
+    out->parameter = cr_strdup(before->parameter);
+    out->via = cr_strdup_or_null(before->via);
+    out->place = cr_strdup_or_null(before->place);
+    out->path = cr_strdup_or_null(before->path);
+    out->kept = true;
+    out->problem = cr_strdup(not_seen);
+    out->prints = out->issuers = out->has = (struct cr_strvec){0};
+    cr_strvec_copy(&out->prints, &before->prints);
+    cr_strvec_copy(&out->issuers, &before->issuers);
+    out->has_known = false;
+    out->loaded = CR_NODE_LOADED_UNKNOWN;
+    out->evidence = CR_NODE_EVIDENCE_NONE;
+    out->due_ms = 0;
+    out->why = cr_strdup(not_seen);
+}
+
+/* The rows that a component had are kept, as not known. */
+static void report_keep_rows(const struct cr_node_reporting *in, const char *component)
+{
+    struct cr_node_report *out = in->out;
+    for (size_t i = 0; i < in->before->files_len; i++) {
+        if (!cr_streq(in->before->files[i].component, component))
+            continue;
+        out->files = cr_reallocarray(out->files, out->files_len + 1, sizeof *out->files);
+        keep(&in->before->files[i], &out->files[out->files_len++]);
+    }
+}
 
 /* --- what is taken over --- */
 
@@ -114,9 +313,9 @@ void cr_node_report_make(const struct cr_node_look *look, const struct cr_node_p
     out->components = cr_calloc(look->programs_len + 1, sizeof *out->components);
     for (size_t i = 0; i < look->programs_len; i++)
         add_component(&in, allowed, i);
-    cr_node_report_rows(&in);
+    node_report_rows(&in);
     if (!look->has_kubelet)
-        cr_node_report_keep_rows(&in, "kubelet");
+        report_keep_rows(&in, "kubelet");
     add_cas(look, out);
     cr_strvec_copy(&out->troubles, &look->parameters.troubles);
 }

@@ -17,9 +17,4 @@ struct cr_node_reporting {
 const struct cr_node_component *cr_node_report_component_before(const struct cr_node_reporting *in,
                                                                 const struct cr_node_component *component);
 
-/* --- report_rows.c --- */
-void cr_node_report_rows(const struct cr_node_reporting *in);
-/* The rows that a component had are kept, as not known. */
-void cr_node_report_keep_rows(const struct cr_node_reporting *in, const char *component);
-
 #endif

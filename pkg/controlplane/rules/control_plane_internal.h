@@ -177,19 +177,15 @@ struct cp_ctx {
 void cr_cp_view(struct cp_ctx *ctx);        /* control_plane_view.c: rows */
 void cr_cp_readers(struct cp_ctx *ctx);     /* control_plane_readers.c: kube-root-ca.crt, token Secrets */
 void cr_cp_authorities(struct cp_ctx *ctx); /* control_plane_authorities.c */
-void cr_cp_removable(struct cp_ctx *ctx, enum cp_pki pki); /* control_plane_removable.c */
+void cr_cp_removable(struct cp_ctx *ctx, enum cp_pki pki); /* control_plane_authorities.c */
 void cr_cp_service_accounts(struct cp_ctx *ctx);           /* control_plane_keys.c */
-void cr_cp_followers(struct cp_ctx *ctx);  /* control_plane_followers.c: token Secrets and workloads that follow */
+void cr_cp_followers(struct cp_ctx *ctx);  /* control_plane_plan.c: token Secrets and workloads that follow */
 void cr_cp_candidates(struct cp_ctx *ctx); /* control_plane_next.c: what must be restarted, and what is in its way */
 void cr_cp_orders(struct cp_ctx *ctx);     /* control_plane_orders.c: what is out, what becomes of it, what is next */
-void cr_cp_counts(struct cp_ctx *ctx);     /* control_plane_converge.c */
+void cr_cp_counts(struct cp_ctx *ctx);     /* control_plane_plan.c */
 void cr_cp_troubles(struct cp_ctx *ctx);   /* control_plane_troubles.c: what is degraded */
 void cr_cp_conditions(struct cp_ctx *ctx); /* control_plane_conditions.c */
 
-/* control_plane_gates.c */
-void cr_cp_find_unusable_signing_file(struct cp_ctx *ctx);
-/* Why it must not be restarted at all as things are; owned, NULL: nothing. */
-char *cr_cp_blocked(const struct cp_ctx *ctx, const struct cp_candidate *candidate);
 /* control_plane_safe.c: rule 6. */
 char *cr_cp_unsafe(const struct cp_ctx *ctx, const struct cp_candidate *candidate);
 /* control_plane_hold.c: what makes all components wait. */

@@ -1,7 +1,265 @@
 #include "controlplane/rules/control_plane_plan.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/alloc.h"
+#include "base/strings.h"
 #include "controlplane/rules/control_plane_internal.h"
+
+/* What follows a new root CA or signing key in the API: kube-root-ca.crt is the controller manager's own work and is
+ * only counted; token Secrets of another key are renewed. */
+
+enum { RENEWED_AT_ONCE = 20, RENEWED_OF_NAMESPACE = 5, NEXT_BATCH_MS = 5000 };
+
+static bool has_root(const struct cp_ctx *ctx, const struct cr_control_plane_object *object)
+{
+    if (!object->prints || !object->prints->len)
+        return false;
+    if (!ctx->root_named) /* no component says what it should be: all that can be checked is that it is there */
+        return true;
+    return ctx->root_known && cr_cp_bits_in(&ctx->sets[CP_CLUSTER], object->prints) == ctx->root;
+}
+
+static void count(struct cr_control_plane_count *counts, const struct cr_control_plane_object *object, bool converged,
+                  const char *name)
+{
+    counts->total++;
+    counts->converged += converged;
+    if (!converged && !counts->example)
+        counts->example =
+            name ? cr_asprintf("%s/%s", cr_or_empty(object->ns), name) : cr_strdup(cr_or_empty(object->ns));
+}
+
+static void count_namespaces(struct cp_ctx *ctx)
+{
+    const struct cr_control_plane_world *world = ctx->world;
+    for (size_t i = 0; i < world->root_cas_len; i++)
+        if (!world->root_cas[i].terminating)
+            count(&ctx->plan->status.namespaces, &world->root_cas[i], has_root(ctx, &world->root_cas[i]), NULL);
+}
+
+static bool is_old(const struct cp_ctx *ctx, const struct cr_control_plane_object *secret)
+{
+    return ctx->world->policy->renew_token_secrets && ctx->keys.one && !cr_streq(secret->key, ctx->keys.one);
+}
+
+/* How many of the renewed Secrets are in the namespace: Secrets come sorted by it. */
+static size_t renewed_of(const struct cr_strvec *renewed, const char *ns)
+{
+    size_t len = strlen(ns);
+    size_t count = 0;
+    for (size_t i = renewed->len; i-- > 0 && strncmp(renewed->items[i], ns, len) == 0 && renewed->items[i][len] == '/';)
+        count++;
+    return count;
+}
+
+/* One without a token is on its way to one. A token that no API server verifies by any key is not waited for: a program
+ * that writes such tokens again and again delays nothing. */
+static void renew(struct cp_ctx *ctx, const struct cr_control_plane_object *secret)
+{
+    struct cr_strvec *renewed = &ctx->plan->renew_tokens;
+    ctx->renewing = ctx->renewing || !secret->has_token || cr_cp_bit_in(&ctx->sets[CP_KEYS], secret->key);
+    if (!secret->has_token || !ctx->acts)
+        return;
+    if (renewed->len == RENEWED_AT_ONCE || renewed_of(renewed, cr_or_empty(secret->ns)) == RENEWED_OF_NAMESPACE) {
+        cr_cp_again_at(ctx, ctx->world->now_ms + NEXT_BATCH_MS);
+        return;
+    }
+    cr_autofree char *name = cr_asprintf("%s/%s", cr_or_empty(secret->ns), cr_or_empty(secret->name));
+    cr_strvec_add(renewed, name);
+}
+
+/* It stays as it is. */
+static void note_immutable(struct cp_ctx *ctx, const struct cr_control_plane_object *secret)
+{
+    ctx->immutable_tokens++;
+    if (!ctx->immutable_example)
+        ctx->immutable_example = cr_asprintf("%s/%s", cr_or_empty(secret->ns), cr_or_empty(secret->name));
+}
+
+static void cp_followers(struct cp_ctx *ctx)
+{
+    const struct cr_control_plane_world *world = ctx->world;
+    count_namespaces(ctx);
+    for (size_t i = 0; i < world->token_secrets_len; i++) {
+        const struct cr_control_plane_object *secret = &world->token_secrets[i];
+        if (secret->terminating)
+            continue;
+        bool old = is_old(ctx, secret);
+        if (secret->immutable) {
+            if (old || !has_root(ctx, secret))
+                note_immutable(ctx, secret);
+            continue;
+        }
+        if (old)
+            renew(ctx, secret);
+        count(&ctx->plan->status.token_secrets, secret, !old && has_root(ctx, secret), cr_or_empty(secret->name));
+    }
+}
+
+/* --- how far each node and component is --- */
+
+/* A kubeconfig has its material in rows of its own, and what is no file of the node, in a PKI that is not the
+ * cluster's, cannot be determined: neither is waited for. */
+static bool is_waited_for(const struct cp_row *row)
+{
+    bool file = cr_streq(row->file->place, "Host") || cr_streq(row->file->place, "Embedded");
+    bool unread = row->file->loaded == CR_NODE_LOADED_UNKNOWN && row->file->kind == CR_NODE_FILE_UNREAD;
+    bool frame = cr_ends_with(row->file->parameter, "kubeconfig") || cr_streq(row->file->via, "--bootstrap-kubeconfig");
+    return row->use != CP_USE_OTHER || !unread || (file && !frame);
+}
+
+static bool has_all(const struct cp_row *row)
+{
+    return row->sure || !is_waited_for(row);
+}
+
+/* --- nodes --- */
+
+static char *why_not(const struct cp_node *node)
+{
+    if (!node->report)
+        return cr_asprintf("%s: no agent reports", node->name);
+    if (node->silent)
+        return cr_asprintf("%s: its agent is silent", node->name);
+    if (node->report->troubles.len)
+        return cr_asprintf("%s: %s", node->name, node->report->troubles.items[0]);
+    if (!node->report->components_len)
+        return cr_asprintf("%s: its agent sees no component, not even a kubelet", node->name);
+    for (size_t i = 0; i < node->rows_len; i++)
+        if (!has_all(&node->rows[i])) {
+            const struct cr_node_file *file = node->rows[i].file;
+            cr_autofree char *title = cr_cp_row_title(node, &node->rows[i]);
+            const char *why = file->why ? file->why : file->problem;
+            return cr_asprintf("%s%s%s", title, why ? ": " : "", cr_or_empty(why));
+        }
+    return NULL;
+}
+
+static void count_nodes(struct cp_ctx *ctx)
+{
+    struct cr_control_plane_count *nodes = &ctx->plan->status.nodes;
+    nodes->total = (int64_t)ctx->nodes_len;
+    for (size_t i = 0; i < ctx->nodes_len; i++) {
+        char *why = why_not(&ctx->nodes[i]);
+        nodes->converged += !why;
+        if (why && !nodes->example)
+            nodes->example = why;
+        else
+            free(why);
+    }
+}
+
+/* --- components --- */
+
+enum state { LOADED, SOON, UNKNOWN, NEEDED };
+
+static enum state state_of(const struct cp_row *row)
+{
+    if (row->needs)
+        return NEEDED;
+    if (has_all(row))
+        return LOADED;
+    return row->file->loaded == CR_NODE_LOADED_SOON ? SOON : UNKNOWN;
+}
+
+static struct cr_control_plane_consumer_status *consumer_of(struct cr_control_plane_status *status,
+                                                            const char *component)
+{
+    for (size_t i = 0; i < status->consumers_len; i++)
+        if (cr_streq(status->consumers[i].component, component))
+            return &status->consumers[i];
+    if (status->consumers_len == CR_CONTROL_PLANE_CONSUMERS_MAX)
+        return NULL;
+    if (!status->consumers)
+        status->consumers = cr_calloc(CR_CONTROL_PLANE_CONSUMERS_MAX, sizeof *status->consumers);
+    struct cr_control_plane_consumer_status *consumer = &status->consumers[status->consumers_len++];
+    consumer->component = cr_strdup(component);
+    return consumer;
+}
+
+static void say(struct cr_control_plane_consumer_status *consumer, const struct cp_node *node,
+                const struct cp_row *worst)
+{
+    if (consumer->message)
+        return;
+    if (!worst) {
+        consumer->message = cr_asprintf("%s is silent", node->name);
+        return;
+    }
+    cr_autofree char *title = cr_cp_row_title(node, worst);
+    const char *why = worst->file->why ? worst->file->why : worst->file->problem;
+    consumer->message = cr_asprintf("%s%s%s", title, why ? ": " : "", cr_or_empty(why));
+}
+
+static void count_component(struct cp_ctx *ctx, const struct cp_node *node, const char *component)
+{
+    struct cr_control_plane_consumer_status *consumer = consumer_of(&ctx->plan->status, component);
+    enum state worst = node->silent ? UNKNOWN : LOADED;
+    const struct cp_row *which = NULL;
+    if (!consumer)
+        return;
+    for (size_t i = 0; i < node->rows_len && !node->silent; i++)
+        if (cr_streq(node->rows[i].file->component, component) && state_of(&node->rows[i]) > worst) {
+            worst = state_of(&node->rows[i]);
+            which = &node->rows[i];
+        }
+    consumer->nodes++;
+    consumer->loaded += worst == LOADED;
+    consumer->soon += worst == SOON;
+    consumer->unknown += worst == UNKNOWN;
+    consumer->restart_needed += worst == NEEDED;
+    if (worst != LOADED)
+        say(consumer, node, which);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct cr_control_plane_consumer_status *x = a;
+    const struct cr_control_plane_consumer_status *y = b;
+    int by_rank = cr_cp_rank(x->component) - cr_cp_rank(y->component);
+    return by_rank ? by_rank : strcmp(x->component, y->component);
+}
+
+static void count_components(struct cp_ctx *ctx)
+{
+    struct cr_control_plane_status *status = &ctx->plan->status;
+    for (size_t i = 0; i < ctx->nodes_len; i++) {
+        const struct cr_node_report *report = ctx->nodes[i].report;
+        for (size_t k = 0; report && k < report->components_len; k++)
+            if (report->components[k].name &&
+                cr_node_report_component(report, report->components[k].name) == &report->components[k])
+                count_component(ctx, &ctx->nodes[i], report->components[k].name);
+    }
+    if (status->consumers_len)
+        qsort(status->consumers, status->consumers_len, sizeof *status->consumers, compare);
+}
+
+/* --- what takes a while --- */
+
+static void await(struct cp_ctx *ctx, const struct cp_node *node)
+{
+    for (size_t i = 0; i < node->rows_len && cr_cp_reports(node); i++) {
+        const struct cp_row *row = &node->rows[i];
+        if (row->file->loaded != CR_NODE_LOADED_SOON)
+            continue;
+        if (row->file->due_ms > ctx->world->now_ms)
+            cr_cp_again_at(ctx, row->file->due_ms + 1000);
+        if (!ctx->soon) {
+            cr_autofree char *title = cr_cp_row_title(node, row);
+            ctx->soon = cr_asprintf("%s is taken up without a restart", title);
+        }
+    }
+}
+
+static void cp_counts(struct cp_ctx *ctx)
+{
+    count_nodes(ctx);
+    count_components(ctx);
+    for (size_t i = 0; i < ctx->nodes_len; i++)
+        await(ctx, &ctx->nodes[i]);
+}
 
 static void init(struct cp_ctx *ctx, const struct cr_control_plane_world *world, struct cr_control_plane_plan *plan)
 {
@@ -42,11 +300,11 @@ void cr_control_plane_plan(const struct cr_control_plane_world *world, struct cr
     cr_cp_readers(&ctx);
     cr_cp_authorities(&ctx);
     cr_cp_service_accounts(&ctx);
-    cr_cp_followers(&ctx);
+    cp_followers(&ctx);
     cr_cp_candidates(&ctx);
     cr_cp_orders(&ctx);
     cr_cp_workloads(&ctx);
-    cr_cp_counts(&ctx);
+    cp_counts(&ctx);
     cr_cp_troubles(&ctx);
     cr_cp_conditions(&ctx);
     dispose(&ctx);

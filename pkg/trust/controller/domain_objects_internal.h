@@ -116,9 +116,6 @@ static inline const struct cr_domain_leaf *cr_domain_item_leaf(const struct cr_d
 bool cr_domain_item_is_secret(const struct cr_domain_item *item);
 bool cr_domain_item_is_ca_bundle(const struct cr_domain_objects *objects, const struct cr_domain_item *item);
 
-/* domain_items.c: lists them; a place that may not be written to is noted in the item. Errors: Invalid, too many. */
-bool cr_domain_items_list(struct cr_domain_objects *objects, const struct cr_domain_reader *reader,
-                          struct cr_error *err) CR_MUST_USE;
 /* domain_read.c: all GETs. */
 bool cr_domain_items_read(struct cr_domain_objects *objects, struct cr_error *err) CR_MUST_USE;
 /* An object that need not exist: then *out is NULL. Errors name it. */
@@ -168,7 +165,7 @@ struct cr_entry *cr_domain_ca_bundle_read(const struct cr_domain_target *target,
 struct cr_json *cr_domain_ca_bundle_patch(const struct cr_domain_target *target, const struct cr_json *object,
                                           const struct cr_buf *bundle);
 
-/* domain_authority.c: reads the CA Secret and staging into current and next, and adds what is trusted for them to the
+/* domain_plan.c: reads the CA Secret and staging into current and next, and adds what is trusted for them to the
  * set. */
 void cr_domain_authority_read(struct cr_domain_objects *objects);
 /* After the set is sorted. */
@@ -191,11 +188,6 @@ bool cr_domain_staging_save(struct cr_domain_objects *objects, const struct cr_d
 /* Takes data (and wipes it) and annotations (may be NULL). */
 bool cr_domain_staging_put(struct cr_domain_objects *objects, struct cr_json *data, struct cr_json *annotations,
                            struct cr_error *err) CR_MUST_USE;
-
-/* domain_issue.c: a new key and leaf. crt and key are secret buffers. */
-bool cr_domain_issue(const struct cr_domain_objects *objects, const struct cr_domain_leaf *leaf,
-                     const struct cr_domain_write *write, int64_t now_ms, struct cr_stored_leaf *out,
-                     struct cr_error *err) CR_MUST_USE;
 
 /* domain_keystore.c: puts keystore.p12 and truststore.p12 into data. */
 bool cr_domain_keystore_put(const struct cr_domain_objects *objects, const struct cr_domain_item *item,

@@ -97,7 +97,7 @@ void cr_domain_plan_objects(struct domain_ctx *ctx);                  /* domain_
 void cr_domain_forget_other_writers(struct cr_domain_status *status); /* domain_record.c: the spec was edited */
 void cr_domain_plan_distrust(struct domain_ctx *ctx);                 /* domain_distrust.c: CAs that shall go now */
 void cr_domain_plan_tokens(struct domain_ctx *ctx);                   /* domain_tokens.c: what a person asks for */
-void cr_domain_plan_authority(struct domain_ctx *ctx);                /* domain_authority.c: which CAs there shall be */
+void cr_domain_plan_authority(struct domain_ctx *ctx);                /* domain_plan.c: which CAs there shall be */
 void cr_domain_plan_arrivals(struct domain_ctx *ctx);                 /* domain_permit.c */
 void cr_domain_plan_leaves(struct domain_ctx *ctx);                   /* domain_leaves.c */
 void cr_domain_plan_bundles(struct domain_ctx *ctx);                  /* domain_bundle.c */

@@ -175,7 +175,7 @@ struct cp_ctx {
 };
 
 void cr_cp_view(struct cp_ctx *ctx);        /* control_plane_view.c: rows */
-void cr_cp_readers(struct cp_ctx *ctx);     /* control_plane_readers.c: kube-root-ca.crt, token Secrets */
+void cr_cp_readers(struct cp_ctx *ctx);     /* control_plane_plan.c: kube-root-ca.crt, token Secrets */
 void cr_cp_authorities(struct cp_ctx *ctx); /* control_plane_authorities.c */
 void cr_cp_removable(struct cp_ctx *ctx, enum cp_pki pki); /* control_plane_authorities.c */
 void cr_cp_service_accounts(struct cp_ctx *ctx);           /* control_plane_keys.c */

@@ -22,6 +22,10 @@ _LOOK_EVERY = 0.25
 _CALL_TAKES = 0.5  # a good call is answered long before; what takes longer is waited for
 
 
+# The resourceVersions of the Secrets at which the change is done; None: they are not known yet.
+Expected = Callable[[], Mapping[str, str] | None]
+
+
 @dataclass
 class Seen:
     """A workload before or after a change."""
@@ -75,25 +79,37 @@ class Outcome:
 class Watcher:
     """Follows one change: the policy's status as a table, until it is settled and the pods bear it out."""
 
-    def __init__(self, api: API, materials: Mapping[str, Material], still_alive: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        api: API,
+        materials: Mapping[str, Material],
+        still_alive: Callable[[], None],
+        beside: Callable[[float], list[Row]] = lambda seconds: [],
+    ) -> None:
+        """`beside`: rows of the table that are not the policy's, by the seconds since the change."""
         self._api = api
         self._leaves = {name: material.fingerprint() for name, material in materials.items()}
         self._still_alive = still_alive
+        self._beside = beside
         self._started = time.time()
         self._changes: dict[str, tuple[str, ...]] = {}
         self._decisions: dict[str, str] = {}
         self._reasons: dict[str, str] = {}
         self._done: dict[str, float] = {}
 
-    def follow(self, write: Callable[[], Mapping[str, str]], deadline: float) -> Outcome:
-        """`write` makes the change and returns the resourceVersions of what it wrote."""
+    def follow(self, write: Callable[[], Expected], deadline: float) -> Outcome:
+        """`write` makes the change."""
         before = {w.consumer: Seen.now(self._api, w) for w in WORKLOADS}
         self._started = time.time()
-        versions = write()
+        expected = write()
         with Table() as table:
-            while not (status := self._look(versions, table)).settled(versions):
+            while True:
+                versions = expected()
+                status = self._look(versions or {}, table)
+                if versions and status.settled(versions):
+                    break
                 if time.time() - self._started > deadline:
-                    raise WaitTimeout(f"not settled after {deadline:g} s: {self._unsettled(versions)}")
+                    raise WaitTimeout(f"not settled after {deadline:g} s: {self._unsettled(versions or {})}")
                 time.sleep(_LOOK_EVERY)
             table.close(self._rows(status))
         seconds = time.time() - self._started
@@ -115,7 +131,7 @@ class Watcher:
         return status
 
     def _rows(self, status: Status) -> list[Row]:
-        return [self._row(status, workload) for workload in WORKLOADS]
+        return self._beside(time.time() - self._started) + [self._row(status, workload) for workload in WORKLOADS]
 
     def _status(self) -> Status:
         return Status.of(self._api.get("certrotationpolicies", NAMESPACE, workloads.POLICY))
@@ -133,7 +149,7 @@ class Watcher:
             if consumer and consumer.decision != "None" and workload.secret in self._changes:
                 self._decisions[consumer.name] = consumer.decision
                 self._reasons[consumer.name] = consumer.reason
-            if consumer and consumer.at_rest and status.is_settled(workload.secret, versions[workload.secret]):
+            if consumer and consumer.at_rest and status.is_settled(workload.secret, versions.get(workload.secret, "")):
                 self._done.setdefault(consumer.name, time.time() - self._started)
             else:
                 self._done.pop(workload.consumer, None)

@@ -1,4 +1,4 @@
-"""The demo proper, inside of a running cluster: workloads, operator, calls, two changes, and what became of them."""
+"""The demo proper, inside of a running cluster: workloads, operator, calls, three changes, and what became of them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from certroll_dev.demo.component_images import Image
 from certroll_dev.demo.pki import NAMESPACE, Authority
 from certroll_dev.demo.policy import Status
 from certroll_dev.demo.processes import Background, Load
-from certroll_dev.demo.scenario import Outcome, Watcher, count_calls, wait_calls_succeed
-from certroll_dev.demo.verdict import Check, all_hold, ca_checks, leaf_checks
+from certroll_dev.demo.scenario import Expected, Outcome, Watcher, count_calls, wait_calls_succeed
+from certroll_dev.demo.trust_domain import TrustDomain
+from certroll_dev.demo.verdict import Check, all_hold, ca_checks, leaf_checks, trust_first_checks
 from certroll_dev.demo.waiting import WaitTimeout, wait_for
 from certroll_dev.demo.workloads import ENVOY, NGINX, WORKLOADS
 from certroll_dev.install import Operator
@@ -28,6 +29,9 @@ _CHANGE_DEADLINE = 300.0
 _NAIVE = """\
   Nobody trusts the new CA yet when the new certificates appear, so calls may fail until Rate Limit has been restarted.
   Publishing the new CA first avoids that; this writer does not, so that there is something to repair."""
+_TRUST_FIRST = """\
+  The same issuer, and one write again; but it writes Secrets that no pod mounts, and a TrustDomain publishes from them:
+  the new CA first, the certificates when every pod trusts it."""
 _QUIET = 3.0  # seconds without a failed call that count as "calls succeed"
 
 
@@ -42,10 +46,11 @@ class Show:
         self._authorities: list[Authority] = []
         self._log = CallLog(logs / "calls.jsonl")
         self._processes: list[Background] = []
+        self._domain = TrustDomain(cluster, api)
 
     def run(self, images: list[Image], operator: Operator) -> bool:
         """Whether everything was seen that should have been."""
-        first, second = self._new_authority(), self._new_authority()
+        first, second, third = self._new_authority(), self._new_authority(), self._new_authority()
         with Step("starting Redis, Rate Limit, Envoy and nginx"):
             workloads.install(self._cluster, self._api, images, workloads.issue_all(first))
         heading("3. certroll, and calls to Envoy and nginx")
@@ -55,8 +60,13 @@ class Show:
             heading("4. The certificates of all three are renewed by the same CA")
             renewed = self._leaves_renewed(first)
             heading("5. The CA is changed, in one naive write: new CA and new certificates at once")
-            changed = self._ca_changed(second)
-        return all_hold(renewed) and all_hold(changed)
+            changed, naive = self._ca_changed(second)
+            heading("6. The CA is changed again, trust first")
+            trusted, first_trusted = self._ca_changed_trust_first(third)
+        print("\n  A new CA            calls   failed")
+        for what, outcome in (("at once", naive), ("trust first", first_trusted)):
+            print(f"    {what:14} {sum(s.total for s in outcome.calls):8} {sum(s.failed for s in outcome.calls):8}")
+        return all_hold(renewed) and all_hold(changed) and all_hold(trusted)
 
     def again(self, what: str) -> bool:
         """One more change, "leaves" or "ca", in a demo that was kept, where the operator still runs."""
@@ -65,9 +75,12 @@ class Show:
             self._new_authority()
         with self._load():
             self._wait_calls_succeed()
-            heading({"leaves": "The certificates are renewed", "ca": "The CA is changed, in one naive write"}[what])
-            change = {"leaves": self._leaves_renewed, "ca": self._ca_changed}[what]
-            return all_hold(change(self._authorities[-1]))
+            heading({"leaves": "The certificates are renewed", "ca": "The CA is changed, trust first"}[what])
+            authority = self._authorities[-1]
+            outcome = self._with_calls(self._change_by_domain(authority))
+            checks = leaf_checks(outcome) if what == "leaves" else trust_first_checks(outcome, self._envoy_trusts(authority))
+            self._report(outcome, checks)
+            return all_hold(checks)
 
     def _new_authority(self) -> Authority:
         authority = pki.new_authority(len(self._authorities) + 1)
@@ -127,7 +140,7 @@ class Show:
         self._report(outcome, checks)
         return checks
 
-    def _ca_changed(self, authority: Authority) -> list[Check]:
+    def _ca_changed(self, authority: Authority) -> tuple[list[Check], Outcome]:
         print(_NAIVE)
         outcome = self._change(authority)
         recovered = True
@@ -136,14 +149,33 @@ class Show:
         except WaitTimeout as error:
             recovered = False
             print(f"  {error}")
-        checks = ca_checks(self._with_calls(outcome), self._envoy_trusts(authority), recovered)
+        checks = ca_checks(self._with_calls(outcome), self._envoy_trusts_only(authority), recovered)
         self._report(outcome, checks)
-        return checks
+        return checks, outcome
+
+    def _ca_changed_trust_first(self, authority: Authority) -> tuple[list[Check], Outcome]:
+        print(_TRUST_FIRST)
+        with Step("handing the Secrets over to a TrustDomain"):
+            self._domain.take_over([workload.secret for workload in WORKLOADS])
+            wait_for("the policy to converge", self._policy_is_converged, deadline=_CHANGE_DEADLINE, missing=self._conditions)
+        outcome = self._with_calls(self._change_by_domain(authority))
+        checks = trust_first_checks(outcome, self._envoy_trusts(authority))
+        self._report(outcome, checks)
+        return checks, outcome
 
     def _change(self, authority: Authority) -> Outcome:
         materials = workloads.issue_all(authority)
-        watcher = Watcher(self._api, materials, self._still_alive)
-        return watcher.follow(lambda: workloads.write_secrets(self._api, materials), _CHANGE_DEADLINE)
+
+        def write() -> Expected:
+            versions = workloads.write_secrets(self._api, materials)
+            return lambda: versions
+
+        return Watcher(self._api, materials, self._still_alive).follow(write, _CHANGE_DEADLINE)
+
+    def _change_by_domain(self, authority: Authority) -> Outcome:
+        materials = workloads.issue_all(authority)
+        watcher = Watcher(self._api, materials, self._still_alive, lambda seconds: [self._domain.row(seconds)])
+        return watcher.follow(lambda: self._domain.issue(materials), _CHANGE_DEADLINE)
 
     def _with_calls(self, outcome: Outcome) -> Outcome:
         """A call counts where it began, so wait for those that began before the end."""
@@ -168,6 +200,10 @@ class Show:
         self._still_alive()
         return self._status().holds("Ready")
 
+    def _policy_is_converged(self) -> bool:
+        self._still_alive()
+        return self._status().holds("Converged")
+
     def _status(self) -> Status:
         return Status.of(self._api.get("certrotationpolicies", NAMESPACE, workloads.POLICY))
 
@@ -182,9 +218,16 @@ class Show:
         wait_calls_succeed(self._log, names, self._still_alive, quiet=_QUIET, deadline=30)
 
     def _envoy_trusts(self, authority: Authority) -> bool:
-        """Whether each Envoy holds this CA and no other."""
-        found = pods.of_app(self._api, NAMESPACE, ENVOY.deployment)
-        return bool(found) and all(pods.envoy_trusts(pod.ip) == {authority.serial()} for pod in found)
+        """Whether each Envoy holds this CA."""
+        return all(authority.serial() in held for held in self._held_by_envoys())
+
+    def _envoy_trusts_only(self, authority: Authority) -> bool:
+        return all(held == {authority.serial()} for held in self._held_by_envoys())
+
+    def _held_by_envoys(self) -> list[set[str]]:
+        """The CAs of each Envoy, by serial number."""
+        found = [pods.envoy_trusts(pod.ip) for pod in pods.of_app(self._api, NAMESPACE, ENVOY.deployment)]
+        return found or [set()]
 
 
 def heading(text: str) -> None:

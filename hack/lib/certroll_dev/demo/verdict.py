@@ -39,6 +39,23 @@ def ca_checks(outcome: Outcome, envoy_trusts_new_ca: bool, calls_recovered: bool
     ]
 
 
+def trust_first_checks(outcome: Outcome, envoy_trusts_new_ca: bool) -> list[Check]:
+    """What reads its files once is restarted for each stage that changes one of them; no call may fail."""
+    return [
+        Check("envoy: no pod touched (file SDS)", outcome.untouched(ENVOY) and outcome.rollouts(ENVOY) == 0),
+        Check("envoy: every pod trusts the new CA (its own /certs page)", envoy_trusts_new_ca),
+        *[
+            Check(f"{workload.consumer}: rolled {words}", outcome.replaced(workload) and outcome.rollouts(workload) == times)
+            for workload, times, words in (
+                (RATE_LIMIT, 1, "once (it reads its CA once)"),
+                (NGINX, 2, "twice (it reads its CA and its certificate once)"),
+            )
+        ],
+        *[Check(f"{w.consumer}: every pod serves the new certificate", outcome.served[w.consumer]) for w in (ENVOY, RATE_LIMIT, NGINX)],
+        Check("no call failed", not any(summary.failed for summary in outcome.calls)),
+    ]
+
+
 def all_hold(checks: Sequence[Check]) -> bool:
     return all(check.holds for check in checks)
 

@@ -11,12 +11,12 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _GENERATED = re.compile(r"<!-- (?!end)[^>]*-->.*?<!-- end -->", re.DOTALL)
 _MOST_WORDS = {"README.md": 1200, "docs/design.md": 3000}
-_MOST_WORDS_OF_DOCS = 40_600  # written by hand; lower it with what was shortened, the aim is 40,000
+_MOST_WORDS_OF_DOCS = 40_000  # written by hand; whoever writes more shortens what is there first
 
 
 def problems(root: Path) -> Iterator[str]:
     """Each in one line, with the page."""
-    for page in [*sorted(root.glob("*.md")), *sorted(root.glob("docs/**/*.md"))]:
+    for page in [*sorted(root.glob("*.md")), *sorted(root.glob("docs/**/*.md")), *sorted(root.glob("pkg/**/*.md"))]:
         text = page.read_text()
         for link in _LINK.findall(text):
             if not re.match(r"[a-z]+:", link) and not _leads_somewhere(page, link):

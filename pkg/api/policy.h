@@ -103,7 +103,7 @@ struct cr_policy_verify {
 struct cr_policy_consumer {
     char *name;
     char *api_version; /* "apps/v1" */
-    char *kind;        /* "Deployment": one that cr_policy_kind_api_version knows */
+    char *kind;        /* "Deployment": one of consumer_kind.h */
     char *target;      /* its name */
     char *component;   /* NULL: recognised from the image */
     struct cr_reload_override reload[CR_ROLE_COUNT];
@@ -113,8 +113,6 @@ struct cr_policy_consumer {
     struct cr_policy_verify verify;
 };
 
-/* "apps/v1" for "Deployment"; NULL for a kind that this version cannot act on. */
-const char *cr_policy_kind_api_version(const char *kind);
 /* Ingress, Gateway: no pods of its own, its controller watches the Secrets that it names. */
 bool cr_policy_kind_by_api(const char *kind);
 /* Job, CronJob: its pods end by themselves, and those of its next run mount what the Secrets hold by then

@@ -10,6 +10,7 @@
 #include "api/selector.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/probe_protocol.h"
 #include "base/strvec.h"
 #include "codec/cron.h"
 #include "codec/json.h"
@@ -70,8 +71,6 @@ struct cr_policy_secret {
     bool leaving;  /* not any more, but a change of it is not finished */
 };
 
-enum cr_verify_protocol { CR_VERIFY_TLS, CR_VERIFY_POSTGRESQL, CR_VERIFY_MYSQL };
-const char *cr_verify_protocol_name(enum cr_verify_protocol protocol); /* "TLS", "PostgreSQL", "MySQL" */
 enum cr_on_timeout { CR_ON_TIMEOUT_RESTART, CR_ON_TIMEOUT_REPORT };
 /* What a new pod counts as that cannot be asked, past its deadline. */
 enum cr_on_unreachable { CR_ON_UNREACHABLE_WAIT, CR_ON_UNREACHABLE_INFER };
@@ -82,7 +81,7 @@ enum { CR_VERIFY_ENDPOINTS_MAX = 8 };
 
 /* What every pod of a consumer is asked at; one port may be asked by several names. */
 struct cr_verify_endpoint {
-    enum cr_verify_protocol protocol;
+    enum cr_probe_protocol protocol;
     int port;
     char *server_name; /* NULL: none */
     char *secret_name; /* the Secret with the leaf that it must show; NULL: determined by the leaf that it shows */

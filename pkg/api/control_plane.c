@@ -1,5 +1,6 @@
 #include "api/control_plane.h"
 
+#include "api/consumer_kind.h"
 #include "api/node.h"
 #include "api/policy.h"
 #include "base/alloc.h"
@@ -18,7 +19,6 @@ static const char *const tokens[] = {
 static const char *const token_secrets[] = {"Renew", "Leave"};
 static const char *const singles[] = {
     [CR_CONTROL_PLANE_SINGLE_BLOCK] = "Block", [CR_CONTROL_PLANE_SINGLE_ALLOW] = "Allow"};
-static const char *const workload_kinds[] = {"Deployment", "StatefulSet", "DaemonSet"};
 
 void cr_control_plane_policy_dispose(struct cr_control_plane_policy *policy)
 {
@@ -88,18 +88,29 @@ static bool decode_consumers(const struct cr_node *spec, struct cr_control_plane
 
 /* --- workloads --- */
 
+/* Those that a change of their pod template restarts. Returns how many there are. */
+static size_t workload_kinds(const char *names[])
+{
+    size_t len = 0;
+    for (size_t i = 0; i < cr_consumer_kinds_len; i++)
+        if (cr_consumer_kind_rolls_by_template(&cr_consumer_kinds[i]))
+            names[len++] = cr_consumer_kinds[i].resource.kind;
+    return len;
+}
+
 static bool decode_target(const struct cr_node *workload, struct cr_control_plane_workload *out, struct cr_error *err)
 {
     struct cr_node node;
     unsigned kind = 0;
+    cr_autofree const char **kinds = cr_calloc(cr_consumer_kinds_len, sizeof *kinds);
     if (!cr_node_object(workload, "targetRef", &node, err))
         return false;
     if (!node.json)
         return cr_error_set(err, CR_ERR_INVALID, "%s.targetRef is required", workload->path);
     if (!cr_node_must_have(&node, "kind", err) ||
-        !cr_node_enum(&node, "kind", workload_kinds, cr_array_len(workload_kinds), 0, &kind, err))
+        !cr_node_enum(&node, "kind", kinds, workload_kinds(kinds), 0, &kind, err))
         return false;
-    out->kind = cr_strdup(workload_kinds[kind]);
+    out->kind = cr_strdup(kinds[kind]);
     return cr_node_required(&node, "namespace", &out->ns, err) && cr_node_required(&node, "name", &out->target, err);
 }
 

@@ -184,11 +184,10 @@ static void encode_followed(const struct cr_control_plane_status *status, struct
 
 static void encode_problem(const struct cr_control_plane_status *status, struct cr_json *out)
 {
-    static const char *const order[] = {"Ready", "Degraded", "ExpiringSoon", "Conflict", "Blocked"};
-    set_or_null(out, "problem",
-                cr_conditions_problem(status->conditions, cr_control_plane_condition_types, CR_CONTROL_PLANE_CONDITIONS,
-                                      order, cr_array_len(order)),
-                CR_STATUS_WORD_MAX);
+    set_or_null(
+        out, "problem",
+        cr_conditions_problem(status->conditions, cr_control_plane_condition_types, CR_CONTROL_PLANE_CONDITIONS),
+        CR_STATUS_WORD_MAX);
 }
 
 struct cr_json *cr_control_plane_status_encode(const struct cr_control_plane_status *status)

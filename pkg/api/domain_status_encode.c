@@ -162,9 +162,7 @@ static void encode_converged(const struct cr_domain_status *status, struct cr_js
 
 static void encode_problem(const struct cr_domain_status *status, struct cr_json *out)
 {
-    static const char *const order[] = {"Ready", "Degraded", "Held", "ExpiringSoon"};
-    const char *problem = cr_conditions_problem(status->conditions, cr_domain_condition_types, CR_DOMAIN_CONDITIONS,
-                                                order, cr_array_len(order));
+    const char *problem = cr_conditions_problem(status->conditions, cr_domain_condition_types, CR_DOMAIN_CONDITIONS);
     if (problem)
         cr_json_set_string(out, "problem", problem);
 }

@@ -10,6 +10,7 @@
 #include "api/selector.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/probe_protocol.h"
 #include "base/strvec.h"
 #include "codec/cron.h"
 #include "codec/json.h"
@@ -70,8 +71,6 @@ struct cr_policy_secret {
     bool leaving;  /* not any more, but a change of it is not finished */
 };
 
-enum cr_verify_protocol { CR_VERIFY_TLS, CR_VERIFY_POSTGRESQL, CR_VERIFY_MYSQL };
-const char *cr_verify_protocol_name(enum cr_verify_protocol protocol); /* "TLS", "PostgreSQL", "MySQL" */
 enum cr_on_timeout { CR_ON_TIMEOUT_RESTART, CR_ON_TIMEOUT_REPORT };
 /* What a new pod counts as that cannot be asked, past its deadline. */
 enum cr_on_unreachable { CR_ON_UNREACHABLE_WAIT, CR_ON_UNREACHABLE_INFER };
@@ -82,7 +81,7 @@ enum { CR_VERIFY_ENDPOINTS_MAX = 8 };
 
 /* What every pod of a consumer is asked at; one port may be asked by several names. */
 struct cr_verify_endpoint {
-    enum cr_verify_protocol protocol;
+    enum cr_probe_protocol protocol;
     int port;
     char *server_name; /* NULL: none */
     char *secret_name; /* the Secret with the leaf that it must show; NULL: determined by the leaf that it shows */
@@ -103,7 +102,7 @@ struct cr_policy_verify {
 struct cr_policy_consumer {
     char *name;
     char *api_version; /* "apps/v1" */
-    char *kind;        /* "Deployment": one that cr_policy_kind_api_version knows */
+    char *kind;        /* "Deployment": one of consumer_kind.h */
     char *target;      /* its name */
     char *component;   /* NULL: recognised from the image */
     struct cr_reload_override reload[CR_ROLE_COUNT];
@@ -113,8 +112,6 @@ struct cr_policy_consumer {
     struct cr_policy_verify verify;
 };
 
-/* "apps/v1" for "Deployment"; NULL for a kind that this version cannot act on. */
-const char *cr_policy_kind_api_version(const char *kind);
 /* Ingress, Gateway: no pods of its own, its controller watches the Secrets that it names. */
 bool cr_policy_kind_by_api(const char *kind);
 /* Job, CronJob: its pods end by themselves, and those of its next run mount what the Secrets hold by then

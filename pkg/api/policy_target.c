@@ -1,53 +1,24 @@
 #include "api/policy_target.h"
 
+#include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/strings.h"
 
-enum manner {
-    STAYS,       /* its pods run on until they are replaced */
-    BY_API,      /* it has none, and its controller watches Secrets */
-    RUNS_TO_END, /* its pods end by themselves */
-};
-
-static const struct {
-    const char *api_version, *kind;
-    enum manner manner;
-} kinds[] = {
-    {"apps/v1", "Deployment", STAYS},
-    {"apps/v1", "StatefulSet", STAYS},
-    {"apps/v1", "DaemonSet", STAYS},
-    {"apps/v1", "ReplicaSet", STAYS},
-    {"argoproj.io/v1alpha1", "Rollout", STAYS},
-    {"networking.k8s.io/v1", "Ingress", BY_API},
-    {"gateway.networking.k8s.io/v1", "Gateway", BY_API},
-    {"batch/v1", "Job", RUNS_TO_END},
-    {"batch/v1", "CronJob", RUNS_TO_END},
-};
-
-const char *cr_policy_kind_api_version(const char *kind)
-{
-    for (size_t i = 0; i < cr_array_len(kinds); i++)
-        if (cr_streq(kinds[i].kind, kind))
-            return kinds[i].api_version;
-    return NULL;
-}
-
-static enum manner manner_of(const char *kind)
-{
-    for (size_t i = 0; i < cr_array_len(kinds); i++)
-        if (cr_streq(kinds[i].kind, kind))
-            return kinds[i].manner;
-    return STAYS;
-}
-
 bool cr_policy_kind_by_api(const char *kind)
 {
-    return manner_of(kind) == BY_API;
+    return cr_consumer_kind_of(kind)->manner == CR_KIND_BY_API;
 }
 
 bool cr_policy_kind_runs_to_end(const char *kind)
 {
-    return manner_of(kind) == RUNS_TO_END;
+    return cr_consumer_kind_of(kind)->manner == CR_KIND_RUNS_TO_END;
+}
+
+/* What is meant where no apiVersion is given. Owned. */
+static char *usual_api_version(const char *kind)
+{
+    const struct cr_consumer_kind *row = cr_consumer_kind_of(kind);
+    return *row->resource.kind ? cr_resource_api_version(&row->resource) : cr_strdup("apps/v1");
 }
 
 bool cr_policy_target_decode(const struct cr_node *consumer, struct cr_policy_consumer *out, bool *known,
@@ -61,11 +32,11 @@ bool cr_policy_target_decode(const struct cr_node *consumer, struct cr_policy_co
         return cr_error_set(err, CR_ERR_INVALID, "%s.targetRef is required", consumer->path);
     if (!cr_node_required(&target, "kind", &out->kind, err))
         return false;
-    const char *usual = cr_policy_kind_api_version(out->kind);
-    if (!cr_node_string(&target, "apiVersion", usual ? usual : "apps/v1", &out->api_version, err) ||
+    cr_autofree char *usual = usual_api_version(out->kind);
+    if (!cr_node_string(&target, "apiVersion", usual, &out->api_version, err) ||
         !cr_node_required(&target, "name", &out->target, err))
         return false;
-    *known = usual && cr_streq(out->api_version, usual);
+    *known = cr_consumer_kind_find(out->api_version, out->kind) != NULL;
     return true;
 }
 
@@ -107,12 +78,12 @@ static bool check_by_api(const struct cr_node *consumer, const struct cr_policy_
 bool cr_policy_target_check(const struct cr_node *consumer, const struct cr_policy_consumer *decoded,
                             struct cr_error *err)
 {
-    switch (manner_of(decoded->kind)) {
-    case BY_API:
+    switch (cr_consumer_kind_of(decoded->kind)->manner) {
+    case CR_KIND_BY_API:
         return check_by_api(consumer, decoded, err);
-    case RUNS_TO_END:
+    case CR_KIND_RUNS_TO_END:
         return check_run(consumer, decoded, err);
-    case STAYS:
+    case CR_KIND_STAYS:
         break;
     }
     return true;

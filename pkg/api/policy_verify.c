@@ -12,16 +12,9 @@ enum { SECOND = 1000, HOUR = 3600 * SECOND };
 static const struct cr_node_range port_range = {1, 65535, 0};
 static const struct cr_node_range timeout_range = {SECOND, HOUR, 60 * SECOND};
 
-static const char *const protocols[] = {
-    [CR_VERIFY_TLS] = "TLS", [CR_VERIFY_POSTGRESQL] = "PostgreSQL", [CR_VERIFY_MYSQL] = "MySQL"};
 static const char *const timeouts[] = {[CR_ON_TIMEOUT_RESTART] = "Restart", [CR_ON_TIMEOUT_REPORT] = "Report"};
 static const char *const unreachables[] = {[CR_ON_UNREACHABLE_WAIT] = "Wait", [CR_ON_UNREACHABLE_INFER] = "Infer"};
 static const char *const missing_names[] = {[CR_ON_MISSING_NAME_HOLD] = "Hold", [CR_ON_MISSING_NAME_REPORT] = "Report"};
-
-const char *cr_verify_protocol_name(enum cr_verify_protocol protocol)
-{
-    return (size_t)protocol < cr_array_len(protocols) ? protocols[protocol] : "";
-}
 
 bool cr_on_missing_name_parse(const char *text, enum cr_on_missing_name *value)
 {
@@ -46,11 +39,8 @@ void cr_policy_verify_dispose(struct cr_policy_verify *verify)
 
 static bool decode_endpoint(const struct cr_node *node, struct cr_verify_endpoint *out, struct cr_error *err)
 {
-    unsigned protocol = CR_VERIFY_TLS;
-    if (!cr_node_enum(node, "protocol", protocols, cr_array_len(protocols), protocol, &protocol, err))
-        return false;
-    out->protocol = (enum cr_verify_protocol)protocol;
-    return cr_node_int(node, "port", port_range, &out->port, err) &&
+    return CR_NODE_ENUM(node, "protocol", cr_probe_protocol_names, CR_PROBE_TLS, &out->protocol, err) &&
+           cr_node_int(node, "port", port_range, &out->port, err) &&
            cr_node_string(node, "serverName", NULL, &out->server_name, err);
 }
 

@@ -197,19 +197,9 @@ const struct cr_condition *cr_status_condition_get(const struct cr_policy_status
     return cr_conditions_get(status->conditions, cr_condition_types, CR_CONDITIONS, type);
 }
 
-bool cr_condition_is_trouble(const struct cr_condition *condition)
-{
-    if (!condition->reason || cr_streq(condition->type, "Rotating") || cr_streq(condition->type, "RetirementPending"))
-        return false;
-    bool should_be = cr_streq(condition->type, "Ready") || cr_streq(condition->type, "Converged") ||
-                     cr_streq(condition->type, "Distrusted");
-    return condition->status != should_be;
-}
-
 const char *cr_policy_status_problem(const struct cr_policy_status *status)
 {
-    static const char *const order[] = {"Ready", "Degraded", "ExpiringSoon", "Conflict", "Blocked"};
-    return cr_conditions_problem(status->conditions, cr_condition_types, CR_CONDITIONS, order, cr_array_len(order));
+    return cr_conditions_problem(status->conditions, cr_condition_types, CR_CONDITIONS);
 }
 
 static int64_t earlier(int64_t a_ms, int64_t b_ms)

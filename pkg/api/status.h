@@ -145,7 +145,7 @@ struct cr_consumer_status {
 };
 
 struct cr_condition {
-    const char *type; /* static: "Ready", "Converged", "Rotating", "Blocked", "Degraded", "ExpiringSoon", "Conflict" */
+    const char *type; /* static */
     bool status;
     bool unknown; /* whether it holds cannot be known; status is false then */
     char *reason;
@@ -217,11 +217,10 @@ void cr_status_condition(struct cr_policy_status *status, const char *type, bool
 void cr_status_condition_unknown(struct cr_policy_status *status, const char *type, const char *reason,
                                  const char *message, int64_t generation, int64_t now_ms);
 const struct cr_condition *cr_status_condition_get(const struct cr_policy_status *status, const char *type);
-/* Whether a person should know of the condition: Ready, Converged and Distrusted when they are not True; all others
- * when they are True, except Rotating and RetirementPending. A condition that is not set is no trouble. */
+/* Whether a person should know of the condition, by the table of what types mean in status_fields.c. A condition that
+ * is not set is no trouble. */
 bool cr_condition_is_trouble(const struct cr_condition *condition);
-/* The reason of the first of Ready, Degraded, ExpiringSoon, Conflict and Blocked that is trouble; NULL: none is.
- * Borrowed. */
+/* The reason of the condition that sums the status up, by the same table; NULL: none is trouble. Borrowed. */
 const char *cr_policy_status_problem(const struct cr_policy_status *status);
 /* Puts a record first; takes copies. The oldest goes. */
 void cr_status_history_add(struct cr_policy_status *status, const struct cr_rotation_record *record);

@@ -114,12 +114,33 @@ const struct cr_condition *cr_conditions_get(const struct cr_condition *conditio
     return i < count && conditions[i].reason ? &conditions[i] : NULL;
 }
 
-const char *cr_conditions_problem(const struct cr_condition *conditions, const char *const *types, size_t count,
-                                  const char *const *order, size_t order_len)
+/* What the types mean, whichever kind of object has them. In the order of summing up: what makes the others follow
+ * comes first. */
+static const struct meaning {
+    const char *type;
+    enum { TROUBLE_UNLESS_TRUE, TROUBLE_IF_TRUE, NEVER_TROUBLE } is;
+    bool sums_up; /* its reason may stand for the whole status */
+} meanings[] = {
+    {"Ready", TROUBLE_UNLESS_TRUE, true},      {"Degraded", TROUBLE_IF_TRUE, true},
+    {"Held", TROUBLE_IF_TRUE, true},           {"ExpiringSoon", TROUBLE_IF_TRUE, true},
+    {"Conflict", TROUBLE_IF_TRUE, true},       {"Blocked", TROUBLE_IF_TRUE, true},
+    {"Converged", TROUBLE_UNLESS_TRUE, false}, {"Distrusted", TROUBLE_UNLESS_TRUE, false},
+    {"Rotating", NEVER_TROUBLE, false},        {"RetirementPending", NEVER_TROUBLE, false},
+};
+
+bool cr_condition_is_trouble(const struct cr_condition *condition)
 {
-    for (size_t i = 0; i < order_len; i++) {
-        const struct cr_condition *condition = cr_conditions_get(conditions, types, count, order[i]);
-        if (condition && cr_condition_is_trouble(condition))
+    for (size_t i = 0; condition->reason && i < cr_array_len(meanings); i++)
+        if (cr_streq(meanings[i].type, condition->type))
+            return meanings[i].is != NEVER_TROUBLE && condition->status == (meanings[i].is == TROUBLE_IF_TRUE);
+    return false;
+}
+
+const char *cr_conditions_problem(const struct cr_condition *conditions, const char *const *types, size_t count)
+{
+    for (size_t i = 0; i < cr_array_len(meanings); i++) {
+        const struct cr_condition *condition = cr_conditions_get(conditions, types, count, meanings[i].type);
+        if (condition && meanings[i].sums_up && cr_condition_is_trouble(condition))
             return condition->reason;
     }
     return NULL;

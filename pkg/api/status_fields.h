@@ -35,10 +35,9 @@ size_t cr_conditions_index(const char *const *types, size_t count, const char *t
 /* Borrowed. NULL: it is not set. */
 const struct cr_condition *cr_conditions_get(const struct cr_condition *conditions, const char *const *types,
                                              size_t count, const char *type);
-/* The reason of the first that is trouble (cr_condition_is_trouble), in that order of types; NULL: none is. Borrowed.
- */
-const char *cr_conditions_problem(const struct cr_condition *conditions, const char *const *types, size_t count,
-                                  const char *const *order, size_t order_len);
+/* What a status says in one word is wrong: the reason of the first that is trouble (cr_condition_is_trouble), in the
+ * order of the table in status_fields.c; NULL: none is. Borrowed. */
+const char *cr_conditions_problem(const struct cr_condition *conditions, const char *const *types, size_t count);
 void cr_conditions_set(struct cr_condition *conditions, const char *const *types, size_t count,
                        const struct cr_condition *value);
 /* The same in borrowed words. */

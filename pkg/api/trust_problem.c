@@ -3,49 +3,55 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 
-static const char *const names[CR_TRUST_REASONS] = {
-    [CR_TRUST_FINE] = "",
-    [CR_TRUST_NOT_OURS] = "NotOurs",
-    [CR_TRUST_OTHER_DOMAIN] = "OtherDomain",
-    [CR_TRUST_NO_CONSENT] = "NoConsent",
-    [CR_TRUST_NAMESPACE_MISSING] = "NamespaceMissing",
-    [CR_TRUST_RESERVED] = "Reserved",
-    [CR_TRUST_TARGET_IS_SOURCE] = "TargetIsSource",
-    [CR_TRUST_IMMUTABLE] = "Immutable",
-    [CR_TRUST_NOT_FOUND] = "NotFound",
-    [CR_TRUST_NO_CA_BUNDLE] = "NoCABundle",
-    [CR_TRUST_OTHER_WRITER] = "OtherWriter",
-    [CR_TRUST_KEYSTORE_PASSWORD] = "KeystorePassword",
-    [CR_TRUST_FORBIDDEN] = "Forbidden",
-    [CR_TRUST_INVALID] = "Invalid",
-    [CR_TRUST_KEY_NOT_ACCEPTED] = "KeyNotAccepted",
-    [CR_TRUST_SOURCE_NOT_FOUND] = "SourceNotFound",
-    [CR_TRUST_SOURCE_UNUSABLE] = "SourceUnusable",
-    [CR_TRUST_DISTRUSTED_CA] = "DistrustedCA",
-    [CR_TRUST_UNKNOWN_ISSUER] = "UnknownIssuer",
-    [CR_TRUST_NEEDS_ISSUER] = "NewCANeedsItsIssuer",
-    [CR_TRUST_NO_CA] = "NoCA",
-    [CR_TRUST_EMPTY] = "EmptyMaterial",
-    [CR_TRUST_UNPARSABLE] = "UnparsableMaterial",
-    [CR_TRUST_KEY_MISMATCH] = "KeyMismatch",
-    [CR_TRUST_ENCRYPTED] = "EncryptedKey",
-    [CR_TRUST_EXPIRED] = "Expired",
-    [CR_TRUST_NOT_YET] = "NotYetValid",
-    [CR_TRUST_INCOMPLETE] = "IncompleteMaterial",
-    [CR_TRUST_MATERIAL_TOO_COSTLY] = "TooCostly",
-    [CR_TRUST_WOULD_CUT_OFF] = "BundleWouldCutOff",
-    [CR_TRUST_BUNDLE_TOO_COSTLY] = "BundleTooCostly",
+/* What is wrong with material has the name that it has everywhere. */
+static const struct row {
+    const char *name;
+    enum cr_material_problem material; /* CR_MATERIAL_OK: name has it */
+} rows[CR_TRUST_REASONS] = {
+    [CR_TRUST_FINE] = {""},
+    [CR_TRUST_NOT_OURS] = {"NotOurs"},
+    [CR_TRUST_OTHER_DOMAIN] = {"OtherDomain"},
+    [CR_TRUST_NO_CONSENT] = {"NoConsent"},
+    [CR_TRUST_NAMESPACE_MISSING] = {"NamespaceMissing"},
+    [CR_TRUST_RESERVED] = {"Reserved"},
+    [CR_TRUST_TARGET_IS_SOURCE] = {"TargetIsSource"},
+    [CR_TRUST_IMMUTABLE] = {"Immutable"},
+    [CR_TRUST_NOT_FOUND] = {"NotFound"},
+    [CR_TRUST_NO_CA_BUNDLE] = {"NoCABundle"},
+    [CR_TRUST_OTHER_WRITER] = {"OtherWriter"},
+    [CR_TRUST_KEYSTORE_PASSWORD] = {"KeystorePassword"},
+    [CR_TRUST_FORBIDDEN] = {"Forbidden"},
+    [CR_TRUST_INVALID] = {"Invalid"},
+    [CR_TRUST_KEY_NOT_ACCEPTED] = {"KeyNotAccepted"},
+    [CR_TRUST_SOURCE_NOT_FOUND] = {"SourceNotFound"},
+    [CR_TRUST_SOURCE_UNUSABLE] = {"SourceUnusable"},
+    [CR_TRUST_DISTRUSTED_CA] = {"DistrustedCA"},
+    [CR_TRUST_UNKNOWN_ISSUER] = {"UnknownIssuer"},
+    [CR_TRUST_NEEDS_ISSUER] = {"NewCANeedsItsIssuer"},
+    [CR_TRUST_NO_CA] = {"NoCA"},
+    [CR_TRUST_EMPTY] = {.material = CR_MATERIAL_EMPTY},
+    [CR_TRUST_UNPARSABLE] = {.material = CR_MATERIAL_UNPARSABLE},
+    [CR_TRUST_KEY_MISMATCH] = {.material = CR_MATERIAL_KEY_MISMATCH},
+    [CR_TRUST_ENCRYPTED] = {.material = CR_MATERIAL_ENCRYPTED},
+    [CR_TRUST_EXPIRED] = {.material = CR_MATERIAL_EXPIRED},
+    [CR_TRUST_NOT_YET] = {.material = CR_MATERIAL_NOT_YET},
+    [CR_TRUST_INCOMPLETE] = {.material = CR_MATERIAL_INCOMPLETE},
+    [CR_TRUST_MATERIAL_TOO_COSTLY] = {.material = CR_MATERIAL_TOO_COSTLY},
+    [CR_TRUST_WOULD_CUT_OFF] = {"BundleWouldCutOff"},
+    [CR_TRUST_BUNDLE_TOO_COSTLY] = {"BundleTooCostly"},
 };
 
 const char *cr_trust_reason_name(enum cr_trust_reason reason)
 {
-    return (size_t)reason < cr_array_len(names) ? names[reason] : "";
+    if ((size_t)reason >= cr_array_len(rows))
+        return "";
+    return rows[reason].name ? rows[reason].name : cr_material_problem_name(rows[reason].material);
 }
 
 bool cr_trust_reason_parse(const char *text, enum cr_trust_reason *reason)
 {
-    for (size_t i = CR_TRUST_FINE + 1; i < cr_array_len(names); i++) {
-        if (!cr_streq(names[i], text))
+    for (size_t i = CR_TRUST_FINE + 1; i < cr_array_len(rows); i++) {
+        if (!cr_streq(cr_trust_reason_name((enum cr_trust_reason)i), text))
             continue;
         *reason = (enum cr_trust_reason)i;
         return true;
@@ -55,18 +61,12 @@ bool cr_trust_reason_parse(const char *text, enum cr_trust_reason *reason)
 
 enum cr_trust_reason cr_trust_reason_of_material(enum cr_material_problem problem)
 {
-    static const enum cr_trust_reason reasons[] = {
-        [CR_MATERIAL_OK] = CR_TRUST_FINE,
-        [CR_MATERIAL_EMPTY] = CR_TRUST_EMPTY,
-        [CR_MATERIAL_UNPARSABLE] = CR_TRUST_UNPARSABLE,
-        [CR_MATERIAL_KEY_MISMATCH] = CR_TRUST_KEY_MISMATCH,
-        [CR_MATERIAL_ENCRYPTED] = CR_TRUST_ENCRYPTED,
-        [CR_MATERIAL_EXPIRED] = CR_TRUST_EXPIRED,
-        [CR_MATERIAL_NOT_YET] = CR_TRUST_NOT_YET,
-        [CR_MATERIAL_INCOMPLETE] = CR_TRUST_INCOMPLETE,
-        [CR_MATERIAL_TOO_COSTLY] = CR_TRUST_MATERIAL_TOO_COSTLY,
-    };
-    return (size_t)problem < cr_array_len(reasons) ? reasons[problem] : CR_TRUST_UNPARSABLE;
+    if (problem == CR_MATERIAL_OK)
+        return CR_TRUST_FINE;
+    for (size_t i = CR_TRUST_FINE + 1; i < cr_array_len(rows); i++)
+        if (rows[i].material == problem)
+            return (enum cr_trust_reason)i;
+    return CR_TRUST_UNPARSABLE;
 }
 
 enum cr_trust_reason cr_trust_reason_of_bundle(enum cr_bundle_proof proof)

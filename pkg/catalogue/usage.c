@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/strings.h"
 
@@ -294,20 +295,6 @@ static void names_of_gateway(const struct cr_json *gateway, struct cr_strvec *ou
     }
 }
 
-void cr_usage_of_object(const char *kind, const struct cr_json *object, struct cr_strvec *out)
-{
-    static const struct {
-        const char *kind;
-        void (*names)(const struct cr_json *object, struct cr_strvec *out);
-    } kinds[] = {{"Deployment", names_of_workload}, {"StatefulSet", names_of_workload},
-                 {"DaemonSet", names_of_workload},  {"ReplicaSet", names_of_workload},
-                 {"Rollout", names_of_workload},    {"Ingress", names_of_ingress},
-                 {"Gateway", names_of_gateway}};
-    for (size_t i = 0; i < cr_array_len(kinds); i++)
-        if (cr_streq(kinds[i].kind, kind))
-            kinds[i].names(object, out);
-}
-
 /* --- hosts --- */
 
 static void add_host(struct cr_strvec *out, const char *host)
@@ -340,10 +327,38 @@ static void hosts_of_gateway(const struct cr_json *gateway, const char *secret, 
     }
 }
 
+/* --- by kind --- */
+
+/* What has no pods names Secrets in a way of its own. */
+static const struct route_kind {
+    const char *kind;
+    void (*names)(const struct cr_json *object, struct cr_strvec *out);
+    void (*hosts)(const struct cr_json *object, const char *secret, struct cr_strvec *out);
+} route_kinds[] = {
+    {"Ingress", names_of_ingress, hosts_of_ingress},
+    {"Gateway", names_of_gateway, hosts_of_gateway},
+};
+
+static const struct route_kind *route_kind_of(const char *kind)
+{
+    for (size_t i = 0; i < cr_array_len(route_kinds); i++)
+        if (cr_streq(route_kinds[i].kind, kind))
+            return &route_kinds[i];
+    return NULL;
+}
+
+void cr_usage_of_object(const char *kind, const struct cr_json *object, struct cr_strvec *out)
+{
+    const struct route_kind *route = route_kind_of(kind);
+    if (route)
+        route->names(object, out);
+    else if (cr_consumer_kind_has_pods(cr_consumer_kind_of(kind)))
+        names_of_workload(object, out);
+}
+
 void cr_usage_hosts(const char *kind, const struct cr_json *object, const char *secret, struct cr_strvec *out)
 {
-    if (cr_streq(kind, "Ingress"))
-        hosts_of_ingress(object, secret, out);
-    else if (cr_streq(kind, "Gateway"))
-        hosts_of_gateway(object, secret, out);
+    const struct route_kind *route = route_kind_of(kind);
+    if (route)
+        route->hosts(object, secret, out);
 }

@@ -45,8 +45,8 @@ void cr_usage_collect(const struct cr_json *pod_spec, const char *secret, struct
 /* Names of all Secrets that the PodSpec's volumes (mounted or not) and environment refer to, each once. */
 void cr_usage_secrets(const struct cr_json *pod_spec, struct cr_strvec *out);
 
-/* Names of the Secrets that a whole object uses, each once. Deployment, StatefulSet, DaemonSet, ReplicaSet, Argo
- * Rollout: those with a usage in the pod template (an Argo Rollout with a workloadRef has none of its own). Ingress
+/* Names of the Secrets that a whole object uses, each once. Workloads: those with a usage in the pod template (an Argo
+ * Rollout with a workloadRef has none of its own). Ingress
  * (networking.k8s.io/v1): spec.tls[].secretName. Gateway (gateway.networking.k8s.io/v1):
  * spec.listeners[].tls.certificateRefs, of its own namespace only. Other kinds: none. */
 void cr_usage_of_object(const char *kind, const struct cr_json *object, struct cr_strvec *out);

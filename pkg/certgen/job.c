@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "api/consumer_kind.h"
 #include "base/clock.h"
 #include "base/strings.h"
 #include "certgen/leaf.h"
@@ -32,8 +33,9 @@ static bool restart_one(const struct cr_certgen_run *run, const char *name, cons
     struct cr_json *annotations = cr_json_object_in(cr_json_object_in(template, "metadata"), "annotations");
     cr_json_set_string(annotations, RESTARTED_AT, at);
     struct cr_error why = {0};
+    const struct cr_resource *resource = &cr_consumer_kind_of("Deployment")->resource;
     CR_CLEANUP(cr_json)
-    struct cr_json *patched = cr_client_merge_patch(run->job->client, &cr_res_deployments, ns, name, NULL, patch, &why);
+    struct cr_json *patched = cr_client_merge_patch(run->job->client, resource, ns, name, NULL, patch, &why);
     if (patched) {
         cr_certgen_say(run, "Deployment %s/%s: restarted", ns, name);
         warn_of_a_gap(run, patched, name);

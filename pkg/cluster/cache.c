@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
@@ -15,11 +16,12 @@
 enum { FIRST_ANSWER_MS = 10 * 1000 }; /* of an API server that is there */
 
 struct cache_informer {
-    struct cr_cache *cache; /* for the callbacks */
-    enum cr_cached what;
-    char *ns;                     /* NULL: all */
-    struct cr_store *store;       /* borrowed from the informer */
-    struct cr_informer *informer; /* the manager's, or ours, when optional */
+    struct cr_cache *cache;              /* for the callbacks */
+    const struct cr_consumer_kind *kind; /* NULL: other objects than consumers, which are in what */
+    enum cr_cached what;                 /* CR_CACHED_CONSUMERS: in kind */
+    char *ns;                            /* NULL: all */
+    struct cr_store *store;              /* borrowed from the informer */
+    struct cr_informer *informer;        /* the manager's, or ours, when optional */
     /* The operator must be ready without kinds that a cluster may lack, so the manager does not know of their
      * informers. */
     struct cr_informer *optional; /* NULL: it is the manager's */
@@ -27,31 +29,30 @@ struct cache_informer {
 };
 
 static const struct cr_resource *const resources[CR_CACHED_COUNT] = {
-    [CR_CACHED_POLICIES] = &cr_res_policies,       [CR_CACHED_SECRETS] = &cr_res_secrets,
-    [CR_CACHED_DEPLOYMENTS] = &cr_res_deployments, [CR_CACHED_STATEFULSETS] = &cr_res_statefulsets,
-    [CR_CACHED_DAEMONSETS] = &cr_res_daemonsets,   [CR_CACHED_PODS] = &cr_res_pods,
-    [CR_CACHED_INGRESSES] = &cr_res_ingresses,     [CR_CACHED_GATEWAYS] = &cr_res_gateways,
-    [CR_CACHED_BUDGETS] = &cr_res_budgets,         [CR_CACHED_REPLICASETS] = &cr_res_replicasets,
-    [CR_CACHED_ROLLOUTS] = &cr_res_rollouts,
+    [CR_CACHED_POLICIES] = &cr_res_policies,
+    [CR_CACHED_SECRETS] = &cr_res_secrets,
+    [CR_CACHED_PODS] = &cr_res_pods,
+    [CR_CACHED_BUDGETS] = &cr_res_budgets,
 };
 
-/* Each Deployment and Argo Rollout has up to ten old ReplicaSets: the API server leaves them out. */
-static const char bare_replica_sets[] = "!pod-template-hash,!rollouts-pod-template-hash";
-
-static bool is_optional(enum cr_cached what)
+static bool is_optional(const struct cache_informer *informer)
 {
-    return what == CR_CACHED_INGRESSES || what == CR_CACHED_GATEWAYS || what == CR_CACHED_BUDGETS ||
-           what == CR_CACHED_REPLICASETS || what == CR_CACHED_ROLLOUTS;
+    return informer->kind ? informer->kind->optional : informer->what == CR_CACHED_BUDGETS;
 }
 
-/* Those that use Secrets. */
-static const enum cr_cached users[] = {CR_CACHED_DEPLOYMENTS, CR_CACHED_STATEFULSETS, CR_CACHED_DAEMONSETS,
-                                       CR_CACHED_REPLICASETS, CR_CACHED_ROLLOUTS,     CR_CACHED_INGRESSES,
-                                       CR_CACHED_GATEWAYS};
+static bool project_user(const struct cr_consumer_kind *kind, struct cr_json *json, struct cr_snapshot *snapshot)
+{
+    if (kind->only_bare && cr_obj_controller(json))
+        return false;
+    cr_project_user(kind->resource.kind, json, snapshot);
+    return true;
+}
 
 static bool project(void *arg, struct cr_json *json, struct cr_snapshot *snapshot)
 {
     const struct cache_informer *informer = arg;
+    if (informer->kind)
+        return project_user(informer->kind, json, snapshot);
     switch (informer->what) {
     case CR_CACHED_PODS:
         cr_project_pod(json, snapshot);
@@ -62,15 +63,10 @@ static bool project(void *arg, struct cr_json *json, struct cr_snapshot *snapsho
     case CR_CACHED_POLICIES:
         cr_project_policy(json);
         return true;
-    case CR_CACHED_REPLICASETS:
-        if (cr_obj_controller(json))
-            return false;
-        break;
-    default:
+    default: /* Secrets have informers of their own: secret_watches.c */
         break;
     }
-    cr_project_user(resources[informer->what]->kind, json, snapshot);
-    return true;
+    return false;
 }
 
 const struct cr_policy *cr_cached_policy(const struct cr_snapshot *snapshot, const char **problem)
@@ -78,14 +74,20 @@ const struct cr_policy *cr_cached_policy(const struct cr_snapshot *snapshot, con
     return cr_projected_policy(snapshot, problem);
 }
 
-static struct cr_store *store_for(struct cr_cache *cache, enum cr_cached what, const char *ns)
+static struct cr_store *find_store(const struct cr_cache *cache, const struct cr_consumer_kind *kind,
+                                   enum cr_cached what, const char *ns)
 {
     for (size_t i = 0; i < cache->informers_len; i++) {
         const struct cache_informer *informer = &cache->informers[i];
-        if (informer->what == what && (!informer->ns || cr_streq(informer->ns, ns)))
+        if (informer->kind == kind && informer->what == what && (!informer->ns || cr_streq(informer->ns, ns)))
             return informer->store;
     }
     return NULL;
+}
+
+static struct cr_store *store_for(const struct cr_cache *cache, enum cr_cached what, const char *ns)
+{
+    return find_store(cache, NULL, what, ns);
 }
 
 /* --- which policies an object concerns --- */
@@ -206,6 +208,11 @@ static void on_change(void *arg, const struct cr_change *change)
 {
     const struct cache_informer *informer = arg;
     struct cr_cache *cache = informer->cache;
+    if (informer->kind) {
+        notify_user_changed(cache, change->ns, informer->kind->resource.kind, change->name,
+                            cr_packed_extra(change->before), change->after ? change->after->extra : NULL);
+        return;
+    }
     switch (informer->what) {
     case CR_CACHED_POLICIES:
         notify_policy_changed(cache, change);
@@ -217,8 +224,6 @@ static void on_change(void *arg, const struct cr_change *change)
         notify_budget_waiters(cache, change->ns);
         return;
     default:
-        notify_user_changed(cache, change->ns, resources[informer->what]->kind, change->name,
-                            cr_packed_extra(change->before), change->after ? change->after->extra : NULL);
         return;
     }
 }
@@ -231,32 +236,31 @@ bool cr_cache_looks_at_hosts(const struct cr_cache *cache)
 }
 
 /* As consumers. */
-static bool may_consume(const struct cr_policy *policy, enum cr_cached what)
+static bool may_consume(const struct cr_policy *policy, const struct cr_consumer_kind *kind)
 {
     if (policy->discover.enabled)
         return true;
     for (size_t i = 0; i < policy->consumers_len; i++)
-        if (cr_streq(policy->consumers[i].kind, resources[what]->kind))
+        if (cr_streq(policy->consumers[i].kind, kind->resource.kind))
             return true;
     return false;
 }
 
-static bool has_hosts(const struct cr_cache *cache, enum cr_cached what)
+static bool has_hosts(const struct cr_cache *cache, const struct cr_consumer_kind *kind)
 {
-    return cache->options.hosts_in_use && cr_policy_kind_by_api(resources[what]->kind);
+    return cache->options.hosts_in_use && kind->manner == CR_KIND_BY_API;
 }
 
-static bool needs(const struct cr_cache *cache, const struct cr_policy *policy, enum cr_cached what)
+static bool needs(const struct cache_informer *informer, const struct cr_policy *policy)
 {
-    if (what == CR_CACHED_BUDGETS)
+    if (informer->what == CR_CACHED_BUDGETS)
         return policy->restart.method != CR_RESTART_NEVER;
-    return has_hosts(cache, what) || may_consume(policy, what);
+    return has_hosts(informer->cache, informer->kind) || may_consume(policy, informer->kind);
 }
 
 static bool is_asked_for(const struct cache_informer *informer, const struct cr_policy *policy)
 {
-    return is_optional(informer->what) && needs(informer->cache, policy, informer->what) &&
-           (!informer->ns || cr_streq(informer->ns, policy->ns));
+    return is_optional(informer) && needs(informer, policy) && (!informer->ns || cr_streq(informer->ns, policy->ns));
 }
 
 /* Once one policy has asked for it, it stays. */
@@ -273,7 +277,7 @@ static void start_what_is_needed(struct cr_cache *cache, const struct cr_policy 
 
 static bool is_of(const struct cache_informer *informer, const struct cr_policy *policy)
 {
-    return !is_optional(informer->what) && (!informer->ns || cr_streq(informer->ns, policy->ns));
+    return !is_optional(informer) && (!informer->ns || cr_streq(informer->ns, policy->ns));
 }
 
 char *cr_cache_refused(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status)
@@ -316,8 +320,8 @@ char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy)
             cr_informer_healthy(informer->optional, &err) || err.kind == CR_ERR_NOT_FOUND)
             continue;
         cr_buf_printf(&text, "%s%s of kind %s cannot be seen: %s.", text.len ? " " : "",
-                      may_consume(policy, informer->what) ? "Consumers" : "Hosts in use",
-                      resources[informer->what]->kind, err.text);
+                      may_consume(policy, informer->kind) ? "Consumers" : "Hosts in use", informer->kind->resource.kind,
+                      err.text);
     }
     return text.len ? cr_buf_steal(&text) : NULL;
 }
@@ -379,38 +383,71 @@ static void on_policies_refused(void *arg)
 
 /* Policies look now and then whether the cluster has a kind, so they need no notification. Budgets need one, since they
  * hold restarts. */
-static void (*refused_fn(enum cr_cached what))(void *arg)
+static void (*refused_fn(const struct cache_informer *informer))(void *arg)
 {
-    if (what == CR_CACHED_POLICIES)
+    if (informer->what == CR_CACHED_POLICIES)
         return on_policies_refused;
-    return is_optional(what) && what != CR_CACHED_BUDGETS ? NULL : notify_dependent_policies;
+    return informer->kind && informer->kind->optional ? NULL : notify_dependent_policies;
 }
 
-static void add_informer(struct cr_manager *manager, struct cr_client *client, struct cr_loop *loop,
-                         struct cache_informer *informer)
+/* What another object has made is left out: each Deployment and Argo Rollout has up to ten old ReplicaSets. Owned;
+ * NULL: all are listed. */
+static char *label_selector_of(const struct cache_informer *informer)
 {
-    bool policies = informer->what == CR_CACHED_POLICIES;
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    if (!informer->kind || !informer->kind->only_bare)
+        return NULL;
+    for (size_t i = 0; i < cr_consumer_kinds_len; i++)
+        if (cr_consumer_kinds[i].by_replica_sets)
+            cr_buf_printf(&text, "%s!%s", text.len ? "," : "", cr_consumer_kinds[i].revision_labels[0]);
+    return cr_buf_steal(&text);
+}
+
+static void make_informer(struct cr_manager *manager, struct cr_client *client, struct cr_loop *loop,
+                          struct cache_informer *informer)
+{
+    cr_autofree char *label_selector = label_selector_of(informer);
     struct cr_informer_options options = {
-        .watch = {.resource = resources[informer->what],
+        .watch = {.resource = informer->kind ? &informer->kind->resource : resources[informer->what],
                   .ns = informer->ns,
-                  .label_selector = informer->what == CR_CACHED_REPLICASETS ? bare_replica_sets : NULL,
-                  .optional = is_optional(informer->what)},
+                  .label_selector = label_selector,
+                  .optional = is_optional(informer)},
         .project = project,
         .on_change = on_change,
-        .on_refused = refused_fn(informer->what),
-        .on_first_sync = policies ? on_policies_synced : NULL,
+        .on_refused = refused_fn(informer),
+        .on_first_sync = informer->what == CR_CACHED_POLICIES ? on_policies_synced : NULL,
         .arg = informer,
         .partial = true,
     };
     struct cr_informer *made = cr_informer_new(client, loop, &options);
     informer->store = cr_informer_store(made);
     informer->informer = made;
-    if (!is_optional(informer->what)) {
+    if (!is_optional(informer)) {
         cr_manager_add_informer(manager, made);
         return;
     }
     informer->optional = made;
     cr_informer_on_synced(made, notify_dependent_policies, informer);
+}
+
+/* kind NULL: what says of which objects. */
+static void add_informer(struct cr_cache *cache, struct cr_manager *manager, const struct cr_consumer_kind *kind,
+                         enum cr_cached what, const char *ns)
+{
+    struct cache_informer *informer = &cache->informers[cache->informers_len++];
+    *informer = (struct cache_informer){.cache = cache, .kind = kind, .what = what, .ns = cr_strdup_or_null(ns)};
+    make_informer(manager, cache->client, cache->loop, informer);
+}
+
+/* What they may not see is said in this order. */
+static void add_informers_of(struct cr_cache *cache, struct cr_manager *manager, const char *ns)
+{
+    add_informer(cache, manager, NULL, CR_CACHED_POLICIES, ns);
+    for (size_t i = 0; i < cr_consumer_kinds_len; i++)
+        if (cr_consumer_kind_is_watched(&cr_consumer_kinds[i]))
+            add_informer(cache, manager, &cr_consumer_kinds[i], CR_CACHED_CONSUMERS, ns);
+    add_informer(cache, manager, NULL, CR_CACHED_PODS, ns);
+    add_informer(cache, manager, NULL, CR_CACHED_BUDGETS, ns);
 }
 
 struct cr_cache *cr_cache_new(struct cr_manager *manager, struct cr_client *client, struct cr_loop *loop,
@@ -427,18 +464,9 @@ struct cr_cache *cr_cache_new(struct cr_manager *manager, struct cr_client *clie
     cache->secrets = cr_cache_watch_secrets(cache, manager, client, loop);
     size_t namespaces = options->namespaces->len ? options->namespaces->len : 1;
     /* Never moved afterwards: the informers point into it. */
-    cache->informers = cr_calloc(namespaces * CR_CACHED_COUNT, sizeof *cache->informers);
-    for (size_t n = 0; n < namespaces; n++) {
-        const char *ns = options->namespaces->len ? options->namespaces->items[n] : NULL;
-        for (int what = 0; what < CR_CACHED_COUNT; what++) {
-            if (what == CR_CACHED_SECRETS)
-                continue;
-            struct cache_informer *informer = &cache->informers[cache->informers_len++];
-            *informer =
-                (struct cache_informer){.cache = cache, .what = (enum cr_cached)what, .ns = cr_strdup_or_null(ns)};
-            add_informer(manager, client, loop, informer);
-        }
-    }
+    cache->informers = cr_calloc(namespaces * (CR_CACHED_COUNT + cr_consumer_kinds_len), sizeof *cache->informers);
+    for (size_t n = 0; n < namespaces; n++)
+        add_informers_of(cache, manager, options->namespaces->len ? options->namespaces->items[n] : NULL);
     return cache;
 }
 
@@ -475,12 +503,8 @@ struct cr_snapshot *cr_cache_get(struct cr_cache *cache, enum cr_cached what, co
 
 struct cr_packed *cr_cache_workload_packed(struct cr_cache *cache, const char *ns, const char *kind, const char *name)
 {
-    for (size_t i = 0; i < cr_array_len(users); i++) {
-        struct cr_store *store = cr_streq(resources[users[i]]->kind, kind) ? store_for(cache, users[i], ns) : NULL;
-        if (store)
-            return cr_store_get_packed(store, ns, name);
-    }
-    return NULL;
+    struct cr_store *store = find_store(cache, cr_consumer_kind_of(kind), CR_CACHED_CONSUMERS, ns);
+    return store ? cr_store_get_packed(store, ns, name) : NULL;
 }
 
 struct cr_packed *cr_cache_policy_packed(struct cr_cache *cache, const char *ns, const char *name)
@@ -492,8 +516,7 @@ struct cr_packed *cr_cache_policy_packed(struct cr_cache *cache, const char *ns,
 struct cr_packed *cr_cache_template_of(struct cr_cache *cache, const char *ns, const void *extra)
 {
     const char *deployment = cr_projected_template_of(extra);
-    struct cr_store *store = deployment ? store_for(cache, CR_CACHED_DEPLOYMENTS, ns) : NULL;
-    return store ? cr_store_get_packed(store, ns, deployment) : NULL;
+    return deployment ? cr_cache_workload_packed(cache, ns, "Deployment", deployment) : NULL;
 }
 
 static void add_template(struct cr_cache *cache, const char *ns, struct cr_snapshot *rollout)
@@ -515,15 +538,27 @@ struct cr_snapshot *cr_cache_workload(struct cr_cache *cache, const char *ns, co
 }
 
 /* There may be one informer for each namespace. */
+static void visit_stores(const struct cr_cache *cache, const struct cr_consumer_kind *kind, enum cr_cached what,
+                         const char *ns, cr_store_visit_fn visit, void *arg)
+{
+    for (size_t i = 0; i < cache->informers_len; i++) {
+        const struct cache_informer *informer = &cache->informers[i];
+        if (informer->kind == kind && informer->what == what && (!informer->ns || !ns || cr_streq(informer->ns, ns)))
+            cr_store_visit(informer->store, ns, visit, arg);
+    }
+}
+
 void cr_cache_visit(struct cr_cache *cache, enum cr_cached what, const char *ns, cr_store_visit_fn visit, void *arg)
 {
     if (what == CR_CACHED_SECRETS)
         cr_secret_watches_visit(cache->secrets, ns, visit, arg);
-    for (size_t i = 0; i < cache->informers_len; i++) {
-        const struct cache_informer *informer = &cache->informers[i];
-        if (informer->what == what && (!informer->ns || !ns || cr_streq(informer->ns, ns)))
-            cr_store_visit(informer->store, ns, visit, arg);
-    }
+    visit_stores(cache, NULL, what, ns, visit, arg);
+}
+
+void cr_cache_visit_kind(struct cr_cache *cache, const struct cr_consumer_kind *kind, const char *ns,
+                         cr_store_visit_fn visit, void *arg)
+{
+    visit_stores(cache, kind, CR_CACHED_CONSUMERS, ns, visit, arg);
 }
 
 static void add_key(void *keys, const char *ns, const char *name, struct cr_packed *packed)
@@ -536,11 +571,6 @@ static void add_key(void *keys, const char *ns, const char *name, struct cr_pack
 void cr_cache_keys(struct cr_cache *cache, enum cr_cached what, const char *ns, struct cr_strvec *keys)
 {
     cr_cache_visit(cache, what, ns, add_key, keys);
-}
-
-const char *cr_cached_kind(enum cr_cached what)
-{
-    return resources[what]->kind;
 }
 
 /* --- pods --- */

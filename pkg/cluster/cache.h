@@ -3,6 +3,7 @@
 #ifndef CR_CLUSTER_CACHE_H
 #define CR_CLUSTER_CACHE_H
 
+#include "api/consumer_kind.h"
 #include "api/policy.h"
 #include "api/status.h"
 #include "base/cleanup.h"
@@ -15,16 +16,11 @@
 enum cr_cached {
     CR_CACHED_POLICIES,
     CR_CACHED_SECRETS,
-    CR_CACHED_DEPLOYMENTS,
-    CR_CACHED_STATEFULSETS,
-    CR_CACHED_DAEMONSETS,
+    CR_CACHED_CONSUMERS, /* of all kinds that api/consumer_kind.h says are watched: cr_cache_visit_kind, _workload */
     CR_CACHED_PODS,
-    /* Kinds that the cluster may lack, or not let us see. They are watched once a policy asks for them. */
-    CR_CACHED_REPLICASETS, /* those that no Deployment or Rollout made */
-    CR_CACHED_ROLLOUTS,    /* of Argo Rollouts */
-    CR_CACHED_INGRESSES,
-    CR_CACHED_GATEWAYS,
-    CR_CACHED_BUDGETS, /* PodDisruptionBudgets; their JSON is empty, see cr_projected_budget */
+    /* PodDisruptionBudgets, which are watched once a policy asks for them, since we may not be allowed to see them.
+     * Their JSON is empty, see cr_projected_budget. */
+    CR_CACHED_BUDGETS,
     CR_CACHED_COUNT
 };
 
@@ -65,14 +61,16 @@ CR_DEFINE_DISPOSE(cr_snapshots, struct cr_snapshots, cr_snapshots_dispose)
 /* Visits every object in `ns` (all namespaces if NULL; not supported for Secrets). The order is undefined. Objects are
  * not parsed. visit: see cr_store_visit. */
 void cr_cache_visit(struct cr_cache *cache, enum cr_cached what, const char *ns, cr_store_visit_fn visit, void *arg);
-/* Their keys. */
+/* The same for the objects of a kind of consumers that is watched. */
+void cr_cache_visit_kind(struct cr_cache *cache, const struct cr_consumer_kind *kind, const char *ns,
+                         cr_store_visit_fn visit, void *arg);
+/* The keys of what cr_cache_visit visits. */
 void cr_cache_keys(struct cr_cache *cache, enum cr_cached what, const char *ns, struct cr_strvec *keys);
 /* For callers that need only what is available without parsing: for a workload, what its projection made of it
  * (project.h). Returns a reference, or NULL. */
 struct cr_packed *cr_cache_workload_packed(struct cr_cache *cache, const char *ns, const char *kind, const char *name);
 struct cr_packed *cr_cache_policy_packed(struct cr_cache *cache, const char *ns, const char *name);
 struct cr_packed *cr_cache_secret_packed(struct cr_cache *cache, const char *ns, const char *name);
-const char *cr_cached_kind(enum cr_cached what); /* "Deployment" */
 /* The Deployment that an Argo Rollout takes its template from, by its workloadRef. extra: of the Rollout. Returns a
  * reference; NULL: the Rollout has its own template, or there is no such Deployment. */
 struct cr_packed *cr_cache_template_of(struct cr_cache *cache, const char *ns, const void *extra);

@@ -2,19 +2,13 @@
 
 #include <string.h>
 
+#include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/strings.h"
 #include "kube/object.h"
 
-/* The kinds that create ReplicaSets, and the label with the suffix of their names:
- * kubernetes.io/docs/concepts/workloads/controllers/deployment (pod-template-hash), and DefaultRolloutUniqueLabelKey of
- * github.com/argoproj/argo-rollouts. */
-static const struct maker {
-    const char *kind;
-    const char *label;
-} makers[] = {{"Deployment", "pod-template-hash"}, {"Rollout", "rollouts-pod-template-hash"}};
-
+/* kubernetes.io/docs/concepts/workloads/controllers/deployment (pod-template-hash). */
 static bool maker_of(const char *replica_set, const char *hash, char **name)
 {
     cr_autofree char *suffix = cr_asprintf("-%s", hash);
@@ -24,16 +18,19 @@ static bool maker_of(const char *replica_set, const char *hash, char **name)
     return true;
 }
 
-static bool workload_of_replica_set(const struct cr_json *pod, const char *replica_set, const char **kind, char **name)
+/* bare: the row of ReplicaSets. */
+static bool workload_of_replica_set(const struct cr_consumer_kind *bare, const struct cr_json *pod,
+                                    const char *replica_set, const char **kind, char **name)
 {
     const struct cr_json *labels = cr_json_at(pod, "metadata", "labels");
-    for (size_t i = 0; i < cr_array_len(makers); i++) {
-        const char *hash = cr_json_string_at(labels, makers[i].label);
-        *kind = makers[i].kind;
+    for (size_t i = 0; i < cr_consumer_kinds_len; i++) {
+        const struct cr_consumer_kind *maker = &cr_consumer_kinds[i];
+        const char *hash = maker->by_replica_sets ? cr_json_string_at(labels, maker->revision_labels[0]) : NULL;
+        *kind = maker->resource.kind;
         if (hash)
             return maker_of(replica_set, hash, name);
     }
-    *kind = "ReplicaSet";
+    *kind = bare->resource.kind;
     *name = cr_strdup(replica_set);
     return true;
 }
@@ -44,17 +41,14 @@ bool cr_pod_workload(const struct cr_json *pod, const char **kind, char **name)
     const char *owner_kind = cr_json_string_at(owner, "kind");
     const char *owner_name = cr_json_string_at(owner, "name");
     /* Other API groups have kinds with these names, too (OpenKruise's StatefulSet, for example). */
-    if (!owner_kind || !owner_name || !cr_starts_with(cr_json_string_at(owner, "apiVersion"), "apps/"))
+    const struct cr_consumer_kind *row = cr_consumer_kind_of(owner_kind);
+    if (!owner_name || !cr_resource_shares_group(&row->resource, cr_json_string_at(owner, "apiVersion")))
         return false;
-    if (cr_streq(owner_kind, "ReplicaSet"))
-        return workload_of_replica_set(pod, owner_name, kind, name);
-    static const char *const direct[] = {"StatefulSet", "DaemonSet"};
-    for (size_t i = 0; i < cr_array_len(direct); i++) {
-        if (!cr_streq(owner_kind, direct[i]))
-            continue;
-        *kind = direct[i];
-        *name = cr_strdup(owner_name);
-        return true;
-    }
-    return false;
+    if (row->only_bare)
+        return workload_of_replica_set(row, pod, owner_name, kind, name);
+    if (!cr_consumer_kind_has_pods(row) || row->by_replica_sets)
+        return false;
+    *kind = row->resource.kind;
+    *name = cr_strdup(owner_name);
+    return true;
 }

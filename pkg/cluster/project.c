@@ -1,5 +1,6 @@
 #include "cluster/project.h"
 
+#include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "cluster/owner.h"
@@ -125,7 +126,7 @@ static void pod_facts_free(void *value)
 /* The pod of a Job ends by itself, and the next one reads what is there by then. */
 static bool is_of_job(const struct cr_json *json)
 {
-    return cr_streq(cr_json_string_at(cr_obj_controller(json), "kind"), "Job");
+    return cr_policy_kind_runs_to_end(cr_json_string_at(cr_obj_controller(json), "kind"));
 }
 
 static struct unmanaged_pod *unmanaged_of(const struct cr_json *json)
@@ -300,8 +301,7 @@ static void strip_conditions(struct cr_json *json)
 }
 
 /* The worst case is read from an Argo Rollout's strategy, and the progress of an update or a restart from its status
- * (workload/rollout.c). It is recognised by its kind, since its restarts are remembered elsewhere
- * (restart_annotation.c). */
+ * (workload/rollout.c). */
 static void strip_rollout(struct cr_json *json)
 {
     static const char *const unread_strategy[] = {"steps", "analysis", "trafficRouting", "antiAffinity"};
@@ -309,7 +309,6 @@ static void strip_rollout(struct cr_json *json)
     struct cr_json *strategy = cr_json_edit(cr_json_edit(json, "spec"), "strategy");
     strip(cr_json_edit(strategy, "canary"), unread_strategy, cr_array_len(unread_strategy));
     strip(cr_json_edit(json, "status"), unread_status, cr_array_len(unread_status));
-    cr_json_set_string(json, "kind", "Rollout");
 }
 
 /* Only the identity of an Ingress or a Gateway and the Secrets that it names are read. */
@@ -358,6 +357,7 @@ static char *template_of(const struct cr_json *rollout)
 
 void cr_project_user(const char *kind, struct cr_json *json, struct cr_snapshot *snapshot)
 {
+    const struct cr_consumer_kind *row = cr_consumer_kind_of(kind);
     struct user_facts *facts = cr_new(struct user_facts);
     facts->created_ms = cr_obj_created_ms(json);
     facts->rolling = is_rolling(kind, json);
@@ -366,10 +366,13 @@ void cr_project_user(const char *kind, struct cr_json *json, struct cr_snapshot 
     strip_labels(json);
     strip_template(json);
     strip_conditions(json);
-    if (cr_streq(kind, "Rollout")) {
+    if (row->update == CR_UPDATE_ARGO_ROLLOUT) {
         facts->template_of = template_of(json);
         strip_rollout(json);
     }
+    /* Its restarts are remembered elsewhere, and by its kind it is recognised (restart_annotation.c). */
+    if (row->restart_at)
+        cr_json_set_string(json, "kind", kind);
     if (cr_policy_kind_by_api(kind))
         strip_routes(json);
     keep_extra(snapshot, facts, user_facts_free);

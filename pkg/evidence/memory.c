@@ -18,7 +18,7 @@ struct cr_memory {
 
 /* What was asked, and what was seen. Text is kept only where there is any: nearly all pods just show a leaf. */
 struct seen_record {
-    enum cr_verify_protocol protocol;
+    enum cr_probe_protocol protocol;
     int port;
     char *server_name;
     char *client_secret_name;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/clock.h"
@@ -228,7 +229,7 @@ static int64_t value_at_ms(const char *value)
 /* An Argo Rollout would take a change of its template for a new version. */
 static bool is_beside_template(const struct cr_json *workload)
 {
-    return cr_streq(cr_json_string_at(workload, "kind"), "Rollout");
+    return cr_consumer_kind_of(cr_json_string_at(workload, "kind"))->restart_at;
 }
 
 static const struct cr_json *annotations_of(const struct cr_json *workload)

@@ -12,7 +12,7 @@ enum { ENDPOINTS_MAX = 2 * CR_VERIFY_ENDPOINTS_MAX, PAGES_MAX = 2 };
 struct endpoint_record {
     int64_t at_ms; /* 0: free */
     int64_t started_ms;
-    enum cr_verify_protocol protocol;
+    enum cr_probe_protocol protocol;
     int port;
     char *server_name;
     struct cr_endpoint_trust trust;

@@ -11,14 +11,7 @@ const struct cr_resource cr_res_secrets = {"", "v1", "secrets", "Secret"};
 const struct cr_resource cr_res_pods = {"", "v1", "pods", "Pod"};
 const struct cr_resource cr_res_configmaps = {"", "v1", "configmaps", "ConfigMap"};
 const struct cr_resource cr_res_events = {"", "v1", "events", "Event"};
-const struct cr_resource cr_res_deployments = {"apps", "v1", "deployments", "Deployment"};
-const struct cr_resource cr_res_statefulsets = {"apps", "v1", "statefulsets", "StatefulSet"};
-const struct cr_resource cr_res_daemonsets = {"apps", "v1", "daemonsets", "DaemonSet"};
-const struct cr_resource cr_res_replicasets = {"apps", "v1", "replicasets", "ReplicaSet"};
-const struct cr_resource cr_res_rollouts = {"argoproj.io", "v1alpha1", "rollouts", "Rollout"};
-const struct cr_resource cr_res_ingresses = {"networking.k8s.io", "v1", "ingresses", "Ingress"};
 const struct cr_resource cr_res_budgets = {"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"};
-const struct cr_resource cr_res_gateways = {"gateway.networking.k8s.io", "v1", "gateways", "Gateway"};
 const struct cr_resource cr_res_namespaces = {"", "v1", "namespaces", "Namespace"};
 const struct cr_resource cr_res_nodes = {"", "v1", "nodes", "Node"};
 /* The words of api/policy.h, domain.h, node_report.h and control_plane.h; pkg/api is no layer below this one. */
@@ -30,32 +23,6 @@ const struct cr_resource cr_res_node_reports = {"certroll.dev", "v1alpha1", "nod
                                                 "NodeCertificateReport"};
 const struct cr_resource cr_res_control_planes = {"certroll.dev", "v1alpha1", "controlplanepolicies",
                                                   "ControlPlanePolicy"};
-
-static const struct cr_resource *const known[] = {
-    &cr_res_secrets,    &cr_res_pods,        &cr_res_events,       &cr_res_deployments,    &cr_res_statefulsets,
-    &cr_res_daemonsets, &cr_res_ingresses,   &cr_res_gateways,     &cr_res_policies,       &cr_res_configmaps,
-    &cr_res_budgets,    &cr_res_replicasets, &cr_res_rollouts,     &cr_res_domains,        &cr_res_cluster_domains,
-    &cr_res_namespaces, &cr_res_nodes,       &cr_res_node_reports, &cr_res_control_planes,
-};
-
-static bool same_api_version(const struct cr_resource *resource, const char *api_version)
-{
-    size_t group = strlen(resource->group);
-    if (!group)
-        return strcmp(api_version, resource->version) == 0;
-    return strncmp(api_version, resource->group, group) == 0 && api_version[group] == '/' &&
-           strcmp(api_version + group + 1, resource->version) == 0;
-}
-
-const struct cr_resource *cr_resource_find(const char *api_version, const char *kind)
-{
-    if (!api_version || !kind)
-        return NULL;
-    for (size_t i = 0; i < cr_array_len(known); i++)
-        if (strcmp(known[i]->kind, kind) == 0 && same_api_version(known[i], api_version))
-            return known[i];
-    return NULL;
-}
 
 static void put_segment(struct cr_buf *path, const char *value)
 {
@@ -93,8 +60,7 @@ void cr_resource_stamp(const struct cr_resource *resource, struct cr_json *objec
 {
     if (cr_json_get(object, "kind") && cr_json_get(object, "apiVersion"))
         return;
-    bool core = !*resource->group;
-    cr_autofree char *api_version = cr_asprintf("%s%s%s", resource->group, core ? "" : "/", resource->version);
+    cr_autofree char *api_version = cr_resource_api_version(resource);
     cr_json_set_string(object, "apiVersion", api_version);
     cr_json_set_string(object, "kind", resource->kind);
 }

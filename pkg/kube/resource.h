@@ -6,21 +6,12 @@
 
 #include "base/error.h"
 #include "codec/json.h"
+#include "codec/resource_type.h"
 
-/* A resource type. Static data of the caller. */
-struct cr_resource {
-    const char *group; /* "" for the core group */
-    const char *version;
-    const char *plural; /* "deployments" */
-    const char *kind;
-};
-
-extern const struct cr_resource cr_res_secrets, cr_res_pods, cr_res_events, cr_res_deployments, cr_res_statefulsets,
-    cr_res_daemonsets, cr_res_replicasets, cr_res_rollouts, cr_res_ingresses, cr_res_gateways, cr_res_budgets,
-    cr_res_policies, cr_res_configmaps, cr_res_domains, cr_res_cluster_domains, cr_res_namespaces, cr_res_nodes,
-    cr_res_node_reports, cr_res_control_planes;
-/* By apiVersion and kind ("apps/v1", "Deployment"), among those above. NULL: not known. */
-const struct cr_resource *cr_resource_find(const char *api_version, const char *kind);
+/* The types that are no kinds of consumers; those have their table in api/consumer_kind.h. */
+extern const struct cr_resource cr_res_secrets, cr_res_pods, cr_res_events, cr_res_budgets, cr_res_policies,
+    cr_res_configmaps, cr_res_domains, cr_res_cluster_domains, cr_res_namespaces, cr_res_nodes, cr_res_node_reports,
+    cr_res_control_planes;
 
 /* Path of a resource: "/apis/apps/v1/namespaces/ns/deployments/name/status". ns, name, subresource: may be NULL.
  * Owned. */

@@ -132,7 +132,7 @@ static void part(struct cr_probe_conn *probe, int64_t now)
 
 static void end_listen(struct cr_probe_conn *probe, int64_t now)
 {
-    if (probe->target->protocol != CR_PROBE_MYSQL || probe->result->consent == CR_PROBE_DENIED) {
+    if (!cr_probe_exchange_has_end(probe) || probe->result->consent == CR_PROBE_DENIED) {
         begin_linger(probe, now);
         return;
     }
@@ -331,15 +331,10 @@ static void begin_tls(struct cr_probe_conn *probe, SSL_CTX *ctx, int64_t now)
 
 /* --- before TLS --- */
 
-static const char *protocol_name(const struct cr_probe_conn *probe)
-{
-    return probe->target->protocol == CR_PROBE_MYSQL ? "MySQL" : "PostgreSQL";
-}
-
 static void end_without_tls(struct cr_probe_conn *probe, int64_t now)
 {
     char text[sizeof probe->result->detail];
-    snprintf(text, sizeof text, "%s answered that it has no TLS", protocol_name(probe));
+    snprintf(text, sizeof text, "%s answered that it has no TLS", cr_probe_protocol_name(probe->target->protocol));
     explain(probe->result, CR_PROBE_NOT_TLS, text);
     end_listen(probe, now);
 }
@@ -350,7 +345,7 @@ static void end_with_words(struct cr_probe_conn *probe, enum cr_greeting verdict
     char text[sizeof probe->result->detail];
     bool error = verdict == CR_GREETING_ERROR;
     snprintf(text, sizeof text, error ? "%s answered with the error '%s'" : "does not speak %s but '%s'",
-             protocol_name(probe), words);
+             cr_probe_protocol_name(probe->target->protocol), words);
     explain(probe->result, error ? CR_PROBE_UNREACHABLE : CR_PROBE_NOT_TLS, text);
     begin_linger(probe, now);
 }
@@ -392,7 +387,7 @@ static void finish_connect(struct cr_probe_conn *probe, SSL_CTX *ctx, int64_t no
         fail_errno(probe, "cannot connect", error);
         return;
     }
-    if (probe->target->protocol == CR_PROBE_TLS) {
+    if (!cr_probe_exchange_is_needed(probe)) {
         begin_tls(probe, ctx, now);
         return;
     }

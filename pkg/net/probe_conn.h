@@ -31,6 +31,7 @@ struct cr_probe_exchange {
     size_t out_len;
     size_t out_sent;
     bool asked; /* for TLS */
+    bool ready; /* the server is: once what is to be sent has gone, TLS begins */
     int replies;
     struct cr_mysql_greeting greeting;
 };
@@ -71,9 +72,13 @@ SSL_CTX *cr_probe_context_new(void);
 /* A client's session on the probe's wire; false when OpenSSL cannot be used. */
 bool cr_probe_tls_begin(struct cr_probe_conn *probe, SSL_CTX *ctx);
 
-/* probe_exchange.c: one step further in what is said before TLS. */
+/* probe_exchange.c: whether something is said before TLS. */
+bool cr_probe_exchange_is_needed(const struct cr_probe_conn *probe);
+/* One step further in that. */
 enum cr_greeting cr_probe_exchange_ask(struct cr_probe_conn *probe, char words[CR_GREETING_WORDS]);
-/* And in what is said to end it, inside of TLS when there is a session. False: it is over. */
+/* Whether something is said to end it. */
+bool cr_probe_exchange_has_end(const struct cr_probe_conn *probe);
+/* One step further in that, inside of TLS when there is a session. False: it is over. */
 bool cr_probe_exchange_end(struct cr_probe_conn *probe);
 
 /* probe_ask.c: whether there is something to ask once the handshake is done. */

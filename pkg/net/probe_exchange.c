@@ -85,67 +85,127 @@ static bool fill(struct cr_probe_conn *probe, size_t missing, bool *over)
     return n > 0;
 }
 
-/* --- before TLS --- */
+/* --- protocols --- */
 
-static enum cr_greeting judge(struct cr_probe_conn *probe, bool over, size_t *missing, char words[CR_GREETING_WORDS])
+/* What is particular to a protocol. */
+struct dialogue {
+    /* Judges what has come. May say what is to be said next: with CR_GREETING_MORE, or with CR_GREETING_TLS when
+     * nothing comes after that. */
+    enum cr_greeting (*step)(struct cr_probe_exchange *exchange, bool over, size_t *missing,
+                             char words[CR_GREETING_WORDS]);
+    /* The first message that ends the conversation. NULL: it just ends. */
+    size_t (*begin_end)(struct cr_probe_exchange *exchange);
+    /* What is said to an answer to that; 0: nothing, it is over. *missing > 0: the answer is not whole yet. */
+    size_t (*reply)(struct cr_probe_exchange *exchange, size_t *missing);
+};
+
+/* It is asked first, and answers. */
+static enum cr_greeting step_postgres(struct cr_probe_exchange *exchange, bool over, size_t *missing,
+                                      char words[CR_GREETING_WORDS])
 {
-    struct cr_probe_exchange *exchange = probe->exchange;
-    if (probe->target->protocol == CR_PROBE_POSTGRESQL)
+    if (exchange->asked)
         return cr_postgres_answer(exchange->in, exchange->in_len, over, missing, words);
-    return cr_mysql_answer(exchange->in, exchange->in_len, missing, &exchange->greeting, words);
+    say(exchange, cr_postgres_request(exchange->out));
+    exchange->asked = true;
+    return CR_GREETING_MORE;
 }
 
+/* It greets, and is asked then, which it does not answer. */
+static enum cr_greeting step_mysql(struct cr_probe_exchange *exchange, bool over, size_t *missing,
+                                   char words[CR_GREETING_WORDS])
+{
+    (void)over;
+    enum cr_greeting verdict = cr_mysql_answer(exchange->in, exchange->in_len, missing, &exchange->greeting, words);
+    if (verdict != CR_GREETING_TLS)
+        return verdict;
+    say(exchange, cr_mysql_request(&exchange->greeting, exchange->out));
+    exchange->asked = true;
+    return verdict;
+}
+
+static size_t log_in_to_mysql(struct cr_probe_exchange *exchange)
+{
+    return cr_mysql_login(&exchange->greeting, exchange->asked, exchange->out);
+}
+
+static size_t reply_to_mysql(struct cr_probe_exchange *exchange, size_t *missing)
+{
+    return cr_mysql_reply(exchange->in, exchange->in_len, missing, exchange->out);
+}
+
+static const struct dialogue dialogues[CR_PROBE_PROTOCOLS] = {
+    [CR_PROBE_TLS] = {NULL}, /* nothing is said before */
+    [CR_PROBE_POSTGRESQL] = {step_postgres},
+    [CR_PROBE_MYSQL] = {step_mysql, log_in_to_mysql, reply_to_mysql},
+};
+
+static const struct dialogue *dialogue_of(const struct cr_probe_conn *probe)
+{
+    return &dialogues[probe->target->protocol];
+}
+
+/* --- before TLS --- */
+
+bool cr_probe_exchange_is_needed(const struct cr_probe_conn *probe)
+{
+    return dialogue_of(probe)->step != NULL;
+}
+
+static bool has_to_say(const struct cr_probe_exchange *exchange)
+{
+    return exchange->out_sent < exchange->out_len;
+}
+
+/* Up to a verdict, or to something that is to be said. */
 static enum cr_greeting read_answer(struct cr_probe_conn *probe, char words[CR_GREETING_WORDS])
 {
     bool over = false;
     probe->wants = POLLIN;
     for (;;) {
         size_t missing = 0;
-        enum cr_greeting verdict = judge(probe, over, &missing, words);
-        if (verdict != CR_GREETING_MORE || over)
+        enum cr_greeting verdict = dialogue_of(probe)->step(probe->exchange, over, &missing, words);
+        if (verdict != CR_GREETING_MORE || over || has_to_say(probe->exchange))
             return verdict;
         if (!fill(probe, missing, &over) && !over)
             return CR_GREETING_MORE;
     }
 }
 
-/* PostgreSQL is asked first and answers; MySQL greets, and is asked then. */
 enum cr_greeting cr_probe_exchange_ask(struct cr_probe_conn *probe, char words[CR_GREETING_WORDS])
 {
     struct cr_probe_exchange *exchange = probe->exchange;
-    bool postgres = probe->target->protocol == CR_PROBE_POSTGRESQL;
     words[0] = '\0';
-    if (postgres && !exchange->asked) {
-        say(exchange, cr_postgres_request(exchange->out));
-        exchange->asked = true;
-    }
-    if (exchange->out_sent < exchange->out_len) {
-        if (!flush(probe))
+    for (;;) {
+        if (has_to_say(exchange) && !flush(probe))
             return CR_GREETING_MORE;
-        if (!postgres)
+        if (exchange->ready)
             return CR_GREETING_TLS;
+        enum cr_greeting verdict = read_answer(probe, words);
+        if (!has_to_say(exchange))
+            return verdict;
+        exchange->ready = verdict == CR_GREETING_TLS;
     }
-    enum cr_greeting verdict = read_answer(probe, words);
-    if (postgres || verdict != CR_GREETING_TLS)
-        return verdict;
-    say(exchange, cr_mysql_request(&exchange->greeting, exchange->out));
-    exchange->asked = true;
-    return flush(probe) ? CR_GREETING_TLS : CR_GREETING_MORE;
 }
 
 /* --- the end --- */
 
+bool cr_probe_exchange_has_end(const struct cr_probe_conn *probe)
+{
+    return dialogue_of(probe)->begin_end != NULL;
+}
+
 bool cr_probe_exchange_end(struct cr_probe_conn *probe)
 {
+    const struct dialogue *dialogue = dialogue_of(probe);
     struct cr_probe_exchange *exchange = probe->exchange;
     if (!exchange->replies) {
-        say(exchange, cr_mysql_login(&exchange->greeting, exchange->asked, exchange->out));
+        say(exchange, dialogue->begin_end(exchange));
         exchange->replies = 1;
     }
     while (flush(probe)) {
         size_t missing = 0;
         bool over = false;
-        size_t len = cr_mysql_reply(exchange->in, exchange->in_len, &missing, exchange->out);
+        size_t len = dialogue->reply(exchange, &missing);
         if (missing) {
             if (!fill(probe, missing, &over))
                 return !over;

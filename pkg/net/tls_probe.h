@@ -17,16 +17,9 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/probe_protocol.h"
 
 enum { CR_PROBE_DIGEST = 64 + 1 };
-
-/* How TLS begins. */
-enum cr_probe_protocol {
-    CR_PROBE_TLS,        /* at once */
-    CR_PROBE_POSTGRESQL, /* after an SSLRequest */
-    CR_PROBE_MYSQL,      /* after the server's greeting, also MariaDB; ends with a log-in that is refused, so that the
-                          * server does not count a broken handshake (see probe_greeting.h) */
-};
 
 /* A client's certificate and key. Immutable; any thread. */
 struct cr_probe_client;

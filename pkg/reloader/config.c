@@ -18,9 +18,6 @@ enum { SECOND = 1000, MINUTE = 60 * SECOND };
 static const struct cr_node_range port_range = {1, 65535, 0};
 static const struct cr_node_range timeout_range = {SECOND, 10 * MINUTE, 10 * SECOND};
 
-static const char *const protocols[] = {
-    [CR_PROBE_TLS] = "TLS", [CR_PROBE_POSTGRESQL] = "PostgreSQL", [CR_PROBE_MYSQL] = "MySQL"};
-
 static void proof_dispose(struct cr_reloader_material *material)
 {
     for (size_t i = 0; i < material->proof.endpoints_len; i++) {
@@ -43,7 +40,7 @@ static bool read_endpoint(const struct cr_node *node, struct cr_proof_endpoint *
            cr_node_string(node, "address", "127.0.0.1", &out->address, err) && check_address(node, out->address, err) &&
            cr_node_int(node, "port", port_range, &out->port, err) &&
            cr_node_string(node, "serverName", NULL, &out->server_name, err) &&
-           CR_NODE_ENUM(node, "protocol", protocols, CR_PROBE_TLS, &out->protocol, err);
+           CR_NODE_ENUM(node, "protocol", cr_probe_protocol_names, CR_PROBE_TLS, &out->protocol, err);
 }
 
 static bool read_endpoints(const struct cr_node *proof, struct cr_reloader_material *out, struct cr_error *err)

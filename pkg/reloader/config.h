@@ -46,7 +46,9 @@ enum cr_trigger_type {
     CR_TRIGGER_COMMAND,
     CR_TRIGGER_HAPROXY, /* its runtime API: a socket with the exchanges that it needs */
     CR_TRIGGER_REDIS,   /* CONFIG SET: likewise */
+    CR_TRIGGERS
 };
+extern const char *const cr_trigger_type_names[CR_TRIGGERS]; /* "Signal": of the file and of metrics */
 
 struct cr_exchange {
     char *send;

@@ -144,13 +144,9 @@ enum { SECOND = 1000, MINUTE = 60 * SECOND, HEADERS_MAX = 16, ARGS_MAX = 32, FIL
 
 static const struct cr_node_range timeout_range = {SECOND, 5 * MINUTE, 10 * SECOND};
 
-/* The member that an element of this type has bears the second name. */
-static const char *const types[] = {
+const char *const cr_trigger_type_names[CR_TRIGGERS] = {
     [CR_TRIGGER_SIGNAL] = "Signal",   [CR_TRIGGER_HTTP] = "HTTP",       [CR_TRIGGER_SOCKET] = "Socket",
     [CR_TRIGGER_COMMAND] = "Command", [CR_TRIGGER_HAPROXY] = "HAProxy", [CR_TRIGGER_REDIS] = "Redis"};
-static const char *const members[] = {
-    [CR_TRIGGER_SIGNAL] = "signal",   [CR_TRIGGER_HTTP] = "http",       [CR_TRIGGER_SOCKET] = "socket",
-    [CR_TRIGGER_COMMAND] = "command", [CR_TRIGGER_HAPROXY] = "haproxy", [CR_TRIGGER_REDIS] = "redis"};
 
 /* What is being read. */
 struct place {
@@ -406,19 +402,27 @@ static bool read_redis(const struct place *place, struct cr_error *err)
 
 /* --- all of them --- */
 
-static bool (*const readers[])(const struct place *place, struct cr_error *err) = {
-    [CR_TRIGGER_SIGNAL] = read_signal,   [CR_TRIGGER_HTTP] = read_http,       [CR_TRIGGER_SOCKET] = read_socket,
-    [CR_TRIGGER_COMMAND] = read_command, [CR_TRIGGER_HAPROXY] = read_haproxy, [CR_TRIGGER_REDIS] = read_redis};
+/* The member that an element of this type has, and what is in it. */
+static const struct {
+    const char *name;
+    bool (*read)(const struct place *place, struct cr_error *err);
+} members[CR_TRIGGERS] = {
+    [CR_TRIGGER_SIGNAL] = {"signal", read_signal},    [CR_TRIGGER_HTTP] = {"http", read_http},
+    [CR_TRIGGER_SOCKET] = {"socket", read_socket},    [CR_TRIGGER_COMMAND] = {"command", read_command},
+    [CR_TRIGGER_HAPROXY] = {"haproxy", read_haproxy}, [CR_TRIGGER_REDIS] = {"redis", read_redis},
+};
 
 bool cr_config_trigger(const struct cr_node *node, const struct cr_reloader_material *material,
                        struct cr_trigger_spec *out, struct cr_error *err)
 {
     struct cr_node member;
     const struct place place = {.node = &member, .material = material, .out = out};
-    return cr_node_must_have(node, "type", err) &&
-           CR_NODE_ENUM(node, "type", types, CR_TRIGGER_SIGNAL, &out->type, err) &&
-           CR_CONFIG_ONLY(node, err, "type", "timeout", members[out->type]) &&
+    if (!cr_node_must_have(node, "type", err) ||
+        !CR_NODE_ENUM(node, "type", cr_trigger_type_names, CR_TRIGGER_SIGNAL, &out->type, err))
+        return false;
+    const char *name = members[out->type].name;
+    return CR_CONFIG_ONLY(node, err, "type", "timeout", name) &&
            cr_node_duration(node, "timeout", timeout_range, &out->timeout_ms, err) &&
-           cr_node_must_have(node, members[out->type], err) && cr_node_object(node, members[out->type], &member, err) &&
-           readers[out->type](&place, err);
+           cr_node_must_have(node, name, err) && cr_node_object(node, name, &member, err) &&
+           members[out->type].read(&place, err);
 }

@@ -4,10 +4,6 @@
 
 static const double seconds[] = {0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800};
 
-static const char *const types[] = {
-    [CR_TRIGGER_SIGNAL] = "Signal",   [CR_TRIGGER_HTTP] = "HTTP",       [CR_TRIGGER_SOCKET] = "Socket",
-    [CR_TRIGGER_COMMAND] = "Command", [CR_TRIGGER_HAPROXY] = "HAProxy", [CR_TRIGGER_REDIS] = "Redis"};
-
 static const char *result_of(bool success)
 {
     return success ? "success" : "error";
@@ -48,7 +44,7 @@ void cr_reloader_metrics_state(const struct cr_reloader_metrics *metrics, const 
 void cr_reloader_metrics_trigger(const struct cr_reloader_metrics *metrics, const char *material,
                                  enum cr_trigger_type type, bool success)
 {
-    cr_metric_add(metrics->triggers, CR_LABELS(material, types[type], result_of(success)), 1);
+    cr_metric_add(metrics->triggers, CR_LABELS(material, cr_trigger_type_names[type], result_of(success)), 1);
 }
 
 void cr_reloader_metrics_count(struct cr_metric *metric, const char *material, bool success)

@@ -2,6 +2,7 @@
 
 #include <limits.h>
 
+#include "api/consumer_kind.h"
 #include "api/node.h"
 #include "base/alloc.h"
 #include "base/strings.h"
@@ -43,12 +44,9 @@ static bool is_empty(const struct cr_json *selector)
 /* Labels that a controller sets to a new value for each generation of its pods. */
 static bool is_of_generation(const struct cr_selector *selector)
 {
-    static const char *const labels[] = {"pod-template-hash", "controller-revision-hash", "rollouts-pod-template-hash",
-                                         "pod-template-generation"};
     for (size_t i = 0; i < selector->len; i++)
-        for (size_t l = 0; l < cr_array_len(labels); l++)
-            if (cr_streq(selector->items[i].key, labels[l]))
-                return true;
+        if (cr_consumer_kind_is_revision_label(selector->items[i].key))
+            return true;
     return false;
 }
 

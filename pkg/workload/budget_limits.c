@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "base/alloc.h"
+#include "api/consumer_kind.h"
 #include "base/strings.h"
 #include "workload/budget_internal.h"
 
@@ -91,18 +92,18 @@ static int taken_by_others(const struct cr_budget_question *q, const struct cr_b
 
 bool cr_budget_is_single(const struct cr_budget_question *q)
 {
-    return q->workload->worst->desired == 1 && !cr_streq(q->workload->kind, "DaemonSet");
+    return q->workload->worst->desired == 1 && !cr_consumer_kind_of(q->workload->kind)->per_node;
 }
 
 /* Its status says nothing, or nothing yet. */
 static bool is_known(const struct cr_budget_question *q, const struct cr_budget *budget, struct cr_budget_refusal *out)
 {
-    if (budget->by_scale && cr_streq(q->workload->kind, "DaemonSet"))
+    if (budget->by_scale && cr_consumer_kind_of(q->workload->kind)->per_node)
         return cr_budget_refuse(
             out, CR_BUDGET_DAEMON_SET,
-            cr_asprintf("PodDisruptionBudget '%s' (%s) covers a DaemonSet, whose scale its controller cannot "
+            cr_asprintf("PodDisruptionBudget '%s' (%s) covers a %s, whose scale its controller cannot "
                         "ask for, so it allows nothing: give it a minAvailable that is a number",
-                        budget->name, budget->demand));
+                        budget->name, budget->demand, q->workload->kind));
     if (budget->sync_failure)
         return cr_budget_refuse(
             out, CR_BUDGET_SYNC_FAILED,
@@ -126,7 +127,7 @@ static bool needs_all(const struct cr_budget_question *q, const struct cr_budget
 static bool refuse_for_good(const struct cr_budget_question *q, const struct cr_budget *budget,
                             struct cr_budget_refusal *out)
 {
-    bool surges = cr_streq(q->workload->kind, "Deployment") || cr_streq(q->workload->kind, "DaemonSet");
+    bool surges = cr_consumer_kind_of(q->workload->kind)->surges;
     return cr_budget_refuse(
         out, cr_budget_is_single(q) ? CR_BUDGET_NEEDS_ONLY : CR_BUDGET_NEEDS_ALL,
         cr_asprintf("PodDisruptionBudget '%s' (%s) needs %s, so none may ever go first: let the budget "

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "base/strmap.h"
@@ -293,9 +294,10 @@ static void find_users(const struct cr_policy *policy, const struct cr_policy_st
 static void add_consumer(struct cr_expansion *out, const struct candidate *found, const char *name)
 {
     static const int64_t verify_timeout_ms = 60 * 1000;
+    cr_autofree char *api_version = cr_resource_api_version(&cr_consumer_kind_of(found->kind)->resource);
     out->policy.consumers[out->policy.consumers_len++] =
         (struct cr_policy_consumer){.name = keep(out, name),
-                                    .api_version = keep(out, cr_or_empty(cr_policy_kind_api_version(found->kind))),
+                                    .api_version = keep(out, api_version),
                                     .kind = keep(out, found->kind),
                                     .target = keep(out, found->name),
                                     .found = true,

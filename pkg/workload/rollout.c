@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/consumer_kind.h"
 #include "base/clock.h"
 #include "base/strings.h"
 
@@ -224,17 +225,15 @@ static void judge_argo_rollout(const struct cr_json *workload, struct cr_rollout
 
 void cr_rollout_judge(const char *kind, const struct cr_json *workload, struct cr_rollout *out)
 {
+    static void (*const rules[CR_UPDATES])(const struct cr_json *, struct cr_rollout *) = {
+        [CR_UPDATE_DEPLOYMENT] = judge_deployment,     [CR_UPDATE_STATEFUL_SET] = judge_stateful_set,
+        [CR_UPDATE_DAEMON_SET] = judge_daemon_set,     [CR_UPDATE_NOTHING] = judge_replica_set,
+        [CR_UPDATE_ARGO_ROLLOUT] = judge_argo_rollout,
+    };
+    enum cr_kind_update update = cr_consumer_kind_of(kind)->update;
     *out = (struct cr_rollout){0};
-    if (cr_streq(kind, "Deployment"))
-        judge_deployment(workload, out);
-    else if (cr_streq(kind, "StatefulSet"))
-        judge_stateful_set(workload, out);
-    else if (cr_streq(kind, "DaemonSet"))
-        judge_daemon_set(workload, out);
-    else if (cr_streq(kind, "ReplicaSet"))
-        judge_replica_set(workload, out);
-    else if (cr_streq(kind, "Rollout"))
-        judge_argo_rollout(workload, out);
+    if (update != CR_UPDATE_UNKNOWN)
+        rules[update](workload, out);
     else
         judge(out, CR_ROLLOUT_PROGRESSING, "the rollout of a %s cannot be judged", cr_or_empty(kind));
 }

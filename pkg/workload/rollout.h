@@ -19,8 +19,9 @@ struct cr_rollout {
     char message[160]; /* "2 of 3 replicas updated" */
 };
 
-/* kind: "Deployment", "StatefulSet" (partition honoured), "DaemonSet", "ReplicaSet" (nothing rolls: complete when its
- * pods are available), "Rollout" (Argo's, 1.0 or later). Any other: Progressing with a message. */
+/* By the row of the kind in api/consumer_kind.h. A StatefulSet's partition is honoured; of a ReplicaSet nothing rolls,
+ * so it is complete when its pods are available; Argo Rollouts since 1.0. A kind without rules: Progressing with a
+ * message. */
 void cr_rollout_judge(const char *kind, const struct cr_json *workload, struct cr_rollout *out);
 
 #endif

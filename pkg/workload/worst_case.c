@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/consumer_kind.h"
 #include "base/strings.h"
 
 /* --- a count or a percentage (k8s.io/apimachinery/pkg/util/intstr) --- */
@@ -249,19 +250,16 @@ static void of_argo_rollout(const struct cr_json *workload, struct cr_worst_case
 
 void cr_worst_case_of(const char *kind, const struct cr_json *workload, struct cr_worst_case *out)
 {
-    static const struct {
-        const char *kind;
-        void (*judge)(const struct cr_json *, struct cr_worst_case *);
-    } kinds[] = {
-        {"Deployment", of_deployment},  {"StatefulSet", of_stateful_set}, {"DaemonSet", of_daemon_set},
-        {"ReplicaSet", of_replica_set}, {"Rollout", of_argo_rollout},
+    static void (*const rules[CR_UPDATES])(const struct cr_json *, struct cr_worst_case *) = {
+        [CR_UPDATE_DEPLOYMENT] = of_deployment,     [CR_UPDATE_STATEFUL_SET] = of_stateful_set,
+        [CR_UPDATE_DAEMON_SET] = of_daemon_set,     [CR_UPDATE_NOTHING] = of_replica_set,
+        [CR_UPDATE_ARGO_ROLLOUT] = of_argo_rollout,
     };
+    enum cr_kind_update update = cr_consumer_kind_of(kind)->update;
     *out = (struct cr_worst_case){.way = CR_WORST_ROLLS};
-    for (size_t i = 0; i < cr_array_len(kinds); i++) {
-        if (cr_streq(kinds[i].kind, kind)) {
-            kinds[i].judge(workload, out);
-            return;
-        }
+    if (update != CR_UPDATE_UNKNOWN) {
+        rules[update](workload, out);
+        return;
     }
     out->desired = replicas_of(workload);
     is_unknown(out);

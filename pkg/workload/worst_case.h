@@ -31,9 +31,8 @@ struct cr_worst_case {
     char text[200];  /* the strategy in words; for Nothing and Unknown a sentence that says why */
 };
 
-/* kind: "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Rollout" (Argo's); for any other the answer is
- * Unknown. StatefulSet: its maxUnavailable is believed, although a cluster without that gate replaces one pod after
- * another. */
+/* By the row of the kind in api/consumer_kind.h; for a kind without rules the answer is Unknown. StatefulSet: its
+ * maxUnavailable is believed, although a cluster without that gate replaces one pod after another. */
 void cr_worst_case_of(const char *kind, const struct cr_json *workload, struct cr_worst_case *out);
 
 #endif

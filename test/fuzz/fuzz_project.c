@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "api/consumer_kind.h"
 #include "base/strings.h"
 #include "codec/yaml.h"
 #include "cluster/project.h"
@@ -11,9 +12,6 @@
 #include "workload/rollout.h"
 #include "workload/shutdown_hook.h"
 #include "catalogue/usage.h"
-
-static const char *const workloads[] = {"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet",
-                                        "Rollout",    "Ingress",     "Gateway"};
 
 /* What of an object goes at all goes the first time. */
 static void require_same_json(struct cr_json *first, const struct cr_snapshot *again)
@@ -101,7 +99,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_pod(object);
     check_budget(object);
     check_policy(object);
-    for (size_t i = 0; i < cr_array_len(workloads); i++)
-        check_user(workloads[i], object);
+    for (size_t i = 0; i < cr_consumer_kinds_len; i++)
+        if (cr_consumer_kind_is_watched(&cr_consumer_kinds[i]))
+            check_user(cr_consumer_kinds[i].resource.kind, object);
     return 0;
 }

@@ -19,6 +19,8 @@ struct fixture {
     pthread_t thread;
 };
 
+static const struct cr_resource deployments = {"apps", "v1", "deployments", "Deployment"};
+
 static void *run_loop(void *loop)
 {
     cr_loop_run(loop);
@@ -202,10 +204,10 @@ static void writes_say_what_they_are_and_who_writes(void **state)
     struct cr_error err = {0};
     open_fixture(&f, script, cr_array_len(script), NULL);
     CR_CLEANUP(cr_json) struct cr_json *object = cr_json_new_object();
-    CR_CLEANUP(cr_json) struct cr_json *made = cr_client_create(f.client, &cr_res_deployments, "ns", object, &err);
+    CR_CLEANUP(cr_json) struct cr_json *made = cr_client_create(f.client, &deployments, "ns", object, &err);
     assert_non_null(made);
     CR_CLEANUP(cr_json)
-    struct cr_json *patched = cr_client_merge_patch(f.client, &cr_res_deployments, "ns", "d", "status", object, &err);
+    struct cr_json *patched = cr_client_merge_patch(f.client, &deployments, "ns", "d", "status", object, &err);
     assert_non_null(patched);
     assert_true(cr_client_evict(f.client, "ns", "p", "uid", &err));
     assert_false(cr_client_evict(f.client, "ns", "p", "uid", &err));

@@ -12,6 +12,8 @@
 #include "base/strings.h"
 #include "kube/cause.h"
 
+static const struct cr_resource deployments = {"apps", "v1", "deployments", "Deployment"};
+
 static bool says(struct cr_metrics *metrics, const char *line)
 {
     CR_CLEANUP(cr_buf) struct cr_buf page = CR_BUF_INIT(0);
@@ -71,10 +73,10 @@ static void only_the_first_write_is_measured_from_the_event(void **state)
     (void)state;
     CR_CLEANUP(cr_metrics) struct cr_metrics *metrics = cr_metrics_new();
     CR_CLEANUP(cr_client_metrics) struct cr_client_metrics *m = cr_client_metrics_new(metrics, "https://a:1");
-    cr_client_metrics_write(m, &cr_res_deployments); /* for nothing that came from a watch */
+    cr_client_metrics_write(m, &deployments); /* for nothing that came from a watch */
     assert_false(says(metrics, "\ncertroll_watch_to_write_seconds_count"));
     cr_cause_set(cr_clock_monotonic_ns() - 3 * 1000 * 1000);
-    cr_client_metrics_write(m, &cr_res_deployments);
+    cr_client_metrics_write(m, &deployments);
     cr_client_metrics_write(m, &cr_res_policies);
     assert_true(says(metrics, "\ncertroll_watch_to_write_seconds_count{resource=\"deployments\"} 1\n"));
     assert_true(says(metrics, "\ncertroll_watch_to_write_seconds_bucket{resource=\"deployments\",le=\"0.0025\"} 0\n"));
@@ -87,7 +89,7 @@ static void without_a_registry_nothing_is_counted(void **state)
     (void)state;
     assert_null(cr_client_metrics_new(NULL, "https://a:1"));
     cr_cause_set(1);
-    cr_client_metrics_write(NULL, &cr_res_deployments);
+    cr_client_metrics_write(NULL, &deployments);
     cr_client_metrics_answered(NULL, "GET", 200);
     cr_client_metrics_exchanged(NULL, "GET", &(struct cr_exchange_size){0});
     cr_client_metrics_retried(NULL, "GET", 401);

@@ -135,7 +135,7 @@ static void sightings_are_distinguished_by_what_was_asked(void **state)
          true},
         {"another port", {.endpoint = {.port = 8444}}, false},
         {"another name", {.endpoint = {.port = 8443, .server_name = (char[]){"web"}}}, false},
-        {"another protocol", {.endpoint = {.port = 8443, .protocol = CR_VERIFY_MYSQL}}, false},
+        {"another protocol", {.endpoint = {.port = 8443, .protocol = CR_PROBE_MYSQL}}, false},
         {"with a client certificate", {.client = "client", .endpoint = {.port = 8443}}, false},
     };
     CR_CLEANUP(cr_memory) struct cr_memory *memory = cr_memory_new();

@@ -577,16 +577,16 @@ static void what_costs_much_is_asked_less_often(void **state)
 {
     static const struct {
         const char *rule;
-        enum cr_verify_protocol protocol;
+        enum cr_probe_protocol protocol;
         bool client;
         size_t pods; /* of which two are looked at */
         int64_t pause_ms;
     } cases[] = {
-        {"a few pods", CR_VERIFY_TLS, false, PODS, 200},
-        {"PostgreSQL", CR_VERIFY_POSTGRESQL, false, PODS, 1000},
-        {"MySQL", CR_VERIFY_MYSQL, false, PODS, 1000},
-        {"with a client certificate", CR_VERIFY_TLS, true, PODS, 1000},
-        {"500 pods, at 250 a second", CR_VERIFY_TLS, false, 500, 2000},
+        {"a few pods", CR_PROBE_TLS, false, PODS, 200},
+        {"PostgreSQL", CR_PROBE_POSTGRESQL, false, PODS, 1000},
+        {"MySQL", CR_PROBE_MYSQL, false, PODS, 1000},
+        {"with a client certificate", CR_PROBE_TLS, true, PODS, 1000},
+        {"500 pods, at 250 a second", CR_PROBE_TLS, false, 500, 2000},
     };
     struct cluster *c = start_idle(state);
     set_material(c, 0, "envoy-leaf-2", "ca-1");

@@ -60,7 +60,7 @@ static void test_defaults_are_those_of_the_schema(void **state)
     for (int role = 0; role < CR_ROLE_COUNT; role++)
         assert_false(web->reload[role].set);
     assert_int_equal(web->verify.endpoints_len, 1);
-    assert_int_equal(web->verify.endpoints[0].protocol, CR_VERIFY_TLS);
+    assert_int_equal(web->verify.endpoints[0].protocol, CR_PROBE_TLS);
     assert_null(web->verify.endpoints[0].server_name);
     assert_null(web->verify.endpoints[0].secret_name);
     assert_int_equal(web->verify.timeout_ms, 60000);
@@ -145,7 +145,7 @@ static void test_a_spec_with_every_field_is_read(void **state)
         assert_true(p->consumers[0].reload[role].set);
     assert_int_equal(p->consumers[0].reload[CR_ROLE_SERVER_CA].max_delay_ms, 90 * 60 * 1000);
     assert_int_equal(p->consumers[0].verify.endpoints_len, 1);
-    assert_int_equal(p->consumers[0].verify.endpoints[0].protocol, CR_VERIFY_POSTGRESQL);
+    assert_int_equal(p->consumers[0].verify.endpoints[0].protocol, CR_PROBE_POSTGRESQL);
     assert_string_equal(p->consumers[0].verify.client_secret_name, "probe");
     assert_int_equal(p->restart.max_concurrent, 3);
     assert_int_equal(p->restart.windows_len, 1);
@@ -432,22 +432,22 @@ static void test_a_list_of_endpoints_is_read(void **state)
         size_t endpoints;
         int port; /* of the last one */
         const char *server_name;
-        enum cr_verify_protocol protocol;
+        enum cr_probe_protocol protocol;
         const char *secret_name;
     } cases[] = {
-        {CONSUMER(ENDPOINTS("{\"port\":1}")), 1, 1, NULL, CR_VERIFY_TLS, NULL},
-        {CONSUMER(ENDPOINTS(EIGHT)), 8, 8, NULL, CR_VERIFY_TLS, NULL},
+        {CONSUMER(ENDPOINTS("{\"port\":1}")), 1, 1, NULL, CR_PROBE_TLS, NULL},
+        {CONSUMER(ENDPOINTS(EIGHT)), 8, 8, NULL, CR_PROBE_TLS, NULL},
         {CONSUMER(ENDPOINTS("{\"port\":1},{\"port\":1,\"serverName\":\"a\"},{\"port\":1,\"serverName\":\"b\"}")), 3, 1,
-         "b", CR_VERIFY_TLS, NULL},
-        {CONSUMER(ENDPOINTS("{\"port\":2,\"protocol\":\"PostgreSQL\"}")), 1, 2, NULL, CR_VERIFY_POSTGRESQL, NULL},
-        {CONSUMER(",\"verify\":{\"protocol\":\"TLS\",\"endpoints\":[{\"port\":3}]}"), 1, 3, NULL, CR_VERIFY_TLS, NULL},
-        {CONSUMER(",\"verify\":{\"port\":4,\"endpoints\":null}"), 1, 4, NULL, CR_VERIFY_TLS, NULL},
+         "b", CR_PROBE_TLS, NULL},
+        {CONSUMER(ENDPOINTS("{\"port\":2,\"protocol\":\"PostgreSQL\"}")), 1, 2, NULL, CR_PROBE_POSTGRESQL, NULL},
+        {CONSUMER(",\"verify\":{\"protocol\":\"TLS\",\"endpoints\":[{\"port\":3}]}"), 1, 3, NULL, CR_PROBE_TLS, NULL},
+        {CONSUMER(",\"verify\":{\"port\":4,\"endpoints\":null}"), 1, 4, NULL, CR_PROBE_TLS, NULL},
         {"{\"secrets\":[{\"name\":\"s\"}],\"consumers\":[{\"name\":\"c\"," TARGET ENDPOINTS(
              "{\"port\":5,\"secretName\":\"s\"}") "}]}",
-         1, 5, NULL, CR_VERIFY_TLS, "s"},
+         1, 5, NULL, CR_PROBE_TLS, "s"},
         {"{\"secretSelector\":{\"matchLabels\":{\"a\":\"b\"}},\"consumers\":[{\"name\":\"c\"," TARGET ENDPOINTS(
              "{\"port\":6,\"secretName\":\"selected\"}") "}]}",
-         1, 6, NULL, CR_VERIFY_TLS, "selected"},
+         1, 6, NULL, CR_PROBE_TLS, "selected"},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         CR_CLEANUP(cr_policy) struct cr_policy *policy = decode_ok(cases[i].spec);

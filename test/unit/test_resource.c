@@ -12,6 +12,8 @@
 #include "base/strings.h"
 #include "kube/client_internal.h"
 
+static const struct cr_resource deployments = {"apps", "v1", "deployments", "Deployment"};
+
 static void paths_follow_group_namespace_name_and_subresource(void **state)
 {
     (void)state;
@@ -25,7 +27,7 @@ static void paths_follow_group_namespace_name_and_subresource(void **state)
         {&cr_res_pods, NULL, NULL, NULL, "/api/v1/pods"},
         {&cr_res_pods, "ns", NULL, NULL, "/api/v1/namespaces/ns/pods"},
         {&cr_res_pods, "ns", "p", "eviction", "/api/v1/namespaces/ns/pods/p/eviction"},
-        {&cr_res_deployments, "ns", "d", NULL, "/apis/apps/v1/namespaces/ns/deployments/d"},
+        {&deployments, "ns", "d", NULL, "/apis/apps/v1/namespaces/ns/deployments/d"},
         {&cr_res_policies, "ns", "p", "status",
          "/apis/certroll.dev/v1alpha1/namespaces/ns/certrotationpolicies/p/status"},
         {&cr_res_node_reports, NULL, "node-1", "status",
@@ -65,19 +67,6 @@ static void segments_that_would_leave_their_place_are_refused(void **state)
     assert_true(cr_resource_check_segment("system:node..x", "name", NULL));
 }
 
-static void finds_by_api_version_and_kind(void **state)
-{
-    (void)state;
-    assert_ptr_equal(cr_resource_find("apps/v1", "Deployment"), &cr_res_deployments);
-    assert_ptr_equal(cr_resource_find("v1", "Secret"), &cr_res_secrets);
-    assert_ptr_equal(cr_resource_find("certroll.dev/v1alpha1", "CertRotationPolicy"), &cr_res_policies);
-    static const char *const unknown[][2] = {
-        {"apps/v1beta1", "Deployment"}, {"apps", "Deployment"}, {"v1", "Deployment"},
-        {"apps/v1", "deployments"},     {"/v1", "Secret"},      {"apps/v1", NULL}};
-    for (size_t i = 0; i < cr_array_len(unknown); i++)
-        assert_null(cr_resource_find(unknown[i][0], unknown[i][1]));
-}
-
 static void only_the_core_s_secrets_are_secret(void **state)
 {
     (void)state;
@@ -91,7 +80,7 @@ static void stamps_items_that_come_without_kind(void **state)
 {
     (void)state;
     CR_CLEANUP(cr_json) struct cr_json *item = cr_json_new_object();
-    cr_resource_stamp(&cr_res_deployments, item);
+    cr_resource_stamp(&deployments, item);
     assert_string_equal(cr_json_string_at(item, "apiVersion"), "apps/v1");
     assert_string_equal(cr_json_string_at(item, "kind"), "Deployment");
     CR_CLEANUP(cr_json) struct cr_json *core = cr_json_new_object();
@@ -105,7 +94,6 @@ int main(void)
         cmocka_unit_test(paths_follow_group_namespace_name_and_subresource),
         cmocka_unit_test(query_values_are_encoded),
         cmocka_unit_test(segments_that_would_leave_their_place_are_refused),
-        cmocka_unit_test(finds_by_api_version_and_kind),
         cmocka_unit_test(only_the_core_s_secrets_are_secret),
         cmocka_unit_test(stamps_items_that_come_without_kind),
     };

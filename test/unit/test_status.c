@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/control_plane.h"
+#include "api/domain_status.h"
 #include "api/status.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
@@ -226,6 +228,29 @@ static void test_remembered_material_survives(void **state)
     const struct cr_condition *converged = cr_status_condition_get(&again, "Converged");
     assert_true(converged->unknown && !converged->status && cr_condition_is_trouble(converged));
     assert_int_equal(again.history[0].changes, CR_CHANGE_KEY_CHANGED);
+}
+
+/* A type that has no row in the table of status_fields.c would never be trouble. */
+static void require_meanings(const char *const *types, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct cr_condition condition = {.type = types[i], .reason = (char[]){"Why"}};
+        bool when_false = cr_condition_is_trouble(&condition);
+        condition.status = true;
+        bool never = cr_streq(types[i], "Rotating") || cr_streq(types[i], "RetirementPending");
+        if ((when_false != cr_condition_is_trouble(&condition)) == never)
+            fail_msg("it is not known when %s is trouble", types[i]);
+        condition.reason = NULL;
+        assert_false(cr_condition_is_trouble(&condition));
+    }
+}
+
+static void test_of_each_type_it_is_known_when_it_is_trouble(void **state)
+{
+    (void)state;
+    require_meanings(cr_condition_types, CR_CONDITIONS);
+    require_meanings(cr_domain_condition_types, CR_DOMAIN_CONDITIONS);
+    require_meanings(cr_control_plane_condition_types, CR_CONTROL_PLANE_CONDITIONS);
 }
 
 /* What the demo, the end-to-end test and people's scripts read. test/integration/test_crd.py puts the same file through
@@ -952,6 +977,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_encode_of_decode_is_the_same_text),
         cmocka_unit_test(test_remembered_material_survives),
+        cmocka_unit_test(test_of_each_type_it_is_known_when_it_is_trouble),
         cmocka_unit_test(test_the_json_contract),
         cmocka_unit_test(test_an_empty_status_has_every_member),
         cmocka_unit_test(test_broken_settled_material_reads_as_first_sight),

@@ -117,7 +117,7 @@ static void looks_are_distinguished_by_what_was_asked(void **state)
         {"another port", {.port = 8444, .server_name = (char[]){"web"}}, false},
         {"another name, which may be of another context", {.port = 8443, .server_name = (char[]){"api"}}, false},
         {"no name", {.port = 8443}, false},
-        {"another protocol", {.port = 8443, .server_name = (char[]){"web"}, .protocol = CR_VERIFY_MYSQL}, false},
+        {"another protocol", {.port = 8443, .server_name = (char[]){"web"}, .protocol = CR_PROBE_MYSQL}, false},
     };
     (void)state;
     CR_CLEANUP(cr_trust_memory) struct cr_trust_memory *memory = NULL;

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "api/consumer_kind.h"
 #include "api/node.h"
 #include "api/selector.h"
 #include "base/alloc.h"
@@ -101,7 +102,7 @@ static bool look_at_pods(struct cr_client *client, const struct cr_json *workloa
 
 static const struct cr_resource *resource_of(const struct cr_control_plane_workload *workload)
 {
-    return cr_resource_find("apps/v1", workload->kind);
+    return &cr_consumer_kind_of(workload->kind)->resource;
 }
 
 static bool look_at(struct cr_control_plane_workloads *workloads, const struct cr_control_plane_workload *spec,

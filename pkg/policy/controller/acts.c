@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -216,17 +217,17 @@ static bool restart(const struct cr_actor *actor, struct cr_gathered *gathered, 
     const struct cr_policy *policy = gathered->world.policy;
     const struct cr_policy_consumer *spec = spec_of(gathered, what->consumer);
     const struct cr_json *workload = gathered->consumers[what->consumer].workload;
-    const struct cr_resource *resource = cr_resource_find(spec->api_version, spec->kind);
+    const struct cr_consumer_kind *kind = cr_consumer_kind_find(spec->api_version, spec->kind);
     cr_autofree char *object = cr_asprintf("%s/%s", spec->kind, spec->target);
     struct act_about about = {
         .secrets = what->secrets, .rotations = what->rotations, .object = object, .reason = what->why};
-    if (!resource)
+    if (!kind)
         return cr_error_set(err, CR_ERR_INTERNAL, "%s %s is not a kind that can be restarted", spec->api_version,
                             spec->kind);
 
     CR_CLEANUP(cr_json) struct cr_json *patch = restart_patch(workload, what);
     struct cr_json *patched =
-        cr_client_merge_patch(actor->client, resource, policy->ns, spec->target, NULL, patch, err);
+        cr_client_merge_patch(actor->client, &kind->resource, policy->ns, spec->target, NULL, patch, err);
     if (!patched) {
         /* A conflict is an invitation to look again, no refusal. */
         if (err->kind == CR_ERR_CONFLICT)

@@ -201,14 +201,6 @@ static const struct cr_probe_client *client_of(const struct cr_actor *actor, con
 
 /* --- what was seen --- */
 
-static enum cr_probe_protocol protocol_of(enum cr_verify_protocol protocol)
-{
-    static const enum cr_probe_protocol protocols[] = {[CR_VERIFY_TLS] = CR_PROBE_TLS,
-                                                       [CR_VERIFY_POSTGRESQL] = CR_PROBE_POSTGRESQL,
-                                                       [CR_VERIFY_MYSQL] = CR_PROBE_MYSQL};
-    return protocols[protocol];
-}
-
 static enum cr_probe_seen seen_of(enum cr_probe_outcome outcome)
 {
     switch (outcome) {
@@ -313,7 +305,7 @@ static size_t make_targets(const struct cr_actor *actor, const struct cr_gathere
         targets[kept++] = (struct cr_probe_target){.address = look.pod->ip,
                                                    .port = endpoint->port,
                                                    .server_name = endpoint->server_name,
-                                                   .protocol = protocol_of(endpoint->protocol),
+                                                   .protocol = endpoint->protocol,
                                                    .client = client_of(actor, gathered, presented, look.consumer)};
     }
     return kept;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "cluster/project.h"
@@ -127,17 +128,20 @@ static void add_rolling_name(void *names, const char *ns, const char *name, stru
         cr_strvec_add(names, name);
 }
 
+static void gather_rolling_of(struct cr_budgets *out, const struct cr_consumer_kind *kind)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    cr_cache_visit_kind(out->cache, kind, out->ns, add_rolling_name, &names);
+    cr_strvec_sort(&names);
+    for (size_t i = 0; i < names.len; i++)
+        cr_budgets_add_rolling(out, kind->resource.kind, names.items[i]);
+}
+
 static void gather_rolling(struct cr_budgets *out)
 {
-    static const enum cr_cached workloads[] = {CR_CACHED_DEPLOYMENTS, CR_CACHED_STATEFULSETS, CR_CACHED_DAEMONSETS,
-                                               CR_CACHED_ROLLOUTS};
-    for (size_t k = 0; k < cr_array_len(workloads); k++) {
-        CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
-        cr_cache_visit(out->cache, workloads[k], out->ns, add_rolling_name, &names);
-        cr_strvec_sort(&names);
-        for (size_t i = 0; i < names.len; i++)
-            cr_budgets_add_rolling(out, cr_cached_kind(workloads[k]), names.items[i]);
-    }
+    for (size_t i = 0; i < cr_consumer_kinds_len; i++)
+        if (cr_consumer_kind_rolls(&cr_consumer_kinds[i]))
+            gather_rolling_of(out, &cr_consumer_kinds[i]);
 }
 
 void cr_budgets_gather(struct cr_cache *cache, const char *ns, struct cr_budgets *out)

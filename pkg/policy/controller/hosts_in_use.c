@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "cluster/project.h"
@@ -115,14 +116,15 @@ static void take_object(struct taking *taking, const struct cr_policy *policy, c
 
 void cr_hosts_in_use_gather(struct cr_cache *cache, const struct cr_policy *policy, struct cr_hosts_in_use *out)
 {
-    static const enum cr_cached kinds[] = {CR_CACHED_INGRESSES, CR_CACHED_GATEWAYS};
     *out = (struct cr_hosts_in_use){0};
     if (!cr_cache_looks_at_hosts(cache))
         return;
     __attribute__((cleanup(search_cleanup))) struct search search = {.policy = policy};
-    for (size_t i = 0; i < cr_array_len(kinds); i++) {
-        search.kind = cr_cached_kind(kinds[i]);
-        cr_cache_visit(cache, kinds[i], policy->ns, add_found, &search);
+    for (size_t i = 0; i < cr_consumer_kinds_len; i++) {
+        const struct cr_consumer_kind *kind = &cr_consumer_kinds[i];
+        search.kind = kind->resource.kind;
+        if (kind->manner == CR_KIND_BY_API)
+            cr_cache_visit_kind(cache, kind, policy->ns, add_found, &search);
     }
     if (search.len)
         qsort(search.items, search.len, sizeof *search.items, by_age);

@@ -1,5 +1,6 @@
 #include "policy/controller/namespace_snapshot.h"
 
+#include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "cluster/project.h"
@@ -72,11 +73,11 @@ static void add_secrets(struct cr_namespace_snapshot *ns_snapshot, struct cr_cac
     ns_snapshot->view.secrets_len = found->names.len;
 }
 
-static void add_users(struct cr_namespace_snapshot *ns_snapshot, struct cr_cache *cache, enum cr_cached what,
-                      const char *ns)
+static void add_users(struct cr_namespace_snapshot *ns_snapshot, struct cr_cache *cache,
+                      const struct cr_consumer_kind *kind, const char *ns)
 {
     struct found *found = &ns_snapshot->users_found;
-    cr_cache_visit(cache, what, ns, add_user, found);
+    cr_cache_visit_kind(cache, kind, ns, add_user, found);
     ns_snapshot->users = cr_reallocarray(ns_snapshot->users, found->names.len, sizeof *ns_snapshot->users);
     for (size_t i = ns_snapshot->view.users_len; i < found->names.len; i++) {
         const void *extra = cr_packed_extra(found->items[i]);
@@ -84,7 +85,7 @@ static void add_users(struct cr_namespace_snapshot *ns_snapshot, struct cr_cache
         if (template)
             add_found(&ns_snapshot->templates_found, ns, found->names.items[i], template);
         ns_snapshot->users[i] =
-            (struct cr_view_user){.kind = cr_cached_kind(what),
+            (struct cr_view_user){.kind = kind->resource.kind,
                                   .name = found->names.items[i],
                                   .created_ms = cr_projected_created_ms(extra),
                                   .secrets = cr_projected_uses(template ? cr_packed_extra(template) : extra)};
@@ -110,13 +111,11 @@ static void add_pods(struct cr_namespace_snapshot *ns_snapshot, struct cr_cache 
 
 struct cr_namespace_snapshot *cr_namespace_snapshot_new(struct cr_cache *cache, const char *ns)
 {
-    static const enum cr_cached users[] = {CR_CACHED_DEPLOYMENTS, CR_CACHED_STATEFULSETS, CR_CACHED_DAEMONSETS,
-                                           CR_CACHED_REPLICASETS, CR_CACHED_ROLLOUTS,     CR_CACHED_INGRESSES,
-                                           CR_CACHED_GATEWAYS};
     struct cr_namespace_snapshot *ns_snapshot = cr_new(struct cr_namespace_snapshot);
     add_secrets(ns_snapshot, cache, ns);
-    for (size_t i = 0; i < cr_array_len(users); i++)
-        add_users(ns_snapshot, cache, users[i], ns);
+    for (size_t i = 0; i < cr_consumer_kinds_len; i++)
+        if (cr_consumer_kind_is_watched(&cr_consumer_kinds[i]))
+            add_users(ns_snapshot, cache, &cr_consumer_kinds[i], ns);
     add_pods(ns_snapshot, cache, ns);
     return ns_snapshot;
 }

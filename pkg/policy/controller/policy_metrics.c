@@ -10,13 +10,10 @@
 #include "base/strings.h"
 #include "base/strmap.h"
 #include "base/strvec.h"
+#include "evidence/evidence.h"
 #include "policy/rules/expiry.h"
 
-enum { STATES = CR_CONSUMER_ABSENT + 1, DECISIONS = CR_DECISION_RESTART + 1, EVIDENCE = 4 };
-
-/* --- words --- */
-
-static const char *const evidence_words[EVIDENCE] = {"Verified", "Inferred", "Stale", "Unknown"};
+enum { STATES = CR_CONSUMER_ABSENT + 1, DECISIONS = CR_DECISION_RESTART + 1, EVIDENCE = CR_EVIDENCE_UNKNOWN + 1 };
 
 /* --- what is shown --- */
 
@@ -189,10 +186,10 @@ static void count_consumer(const struct cr_consumer_status *consumer, struct tal
     tally->states[consumer->state]++;
     tally->decisions[consumer->decision]++;
     tally->blocked[consumer->gate.hold] += cr_hold_is_counted(consumer->gate.hold);
-    tally->pods[0] += consumer->pods.verified;
-    tally->pods[1] += consumer->pods.inferred;
-    tally->pods[2] += consumer->pods.stale;
-    tally->pods[3] += consumer->pods.unknown;
+    tally->pods[CR_EVIDENCE_VERIFIED] += consumer->pods.verified;
+    tally->pods[CR_EVIDENCE_INFERRED] += consumer->pods.inferred;
+    tally->pods[CR_EVIDENCE_STALE] += consumer->pods.stale;
+    tally->pods[CR_EVIDENCE_UNKNOWN] += consumer->pods.unknown;
 }
 
 static void count(const struct cr_policy_status *status, struct tally *tally)
@@ -231,7 +228,7 @@ static void show_totals(const struct cr_policy_metrics *m, const char *ns, const
         cr_metric_set(m->decisions, CR_LABELS(ns, cr_decision_name((enum cr_decision_kind)i)),
                       totals->sums.decisions[i]);
     for (size_t i = 0; i < EVIDENCE; i++)
-        cr_metric_set(m->pods, CR_LABELS(ns, evidence_words[i]), totals->sums.pods[i]);
+        cr_metric_set(m->pods, CR_LABELS(ns, cr_evidence_name((enum cr_evidence)i)), totals->sums.pods[i]);
     cr_metric_set(m->pending, CR_LABELS(ns), totals->sums.pending);
 }
 
@@ -240,7 +237,7 @@ static void hide_totals(const struct cr_policy_metrics *m, const char *ns)
     for (size_t i = 0; i < DECISIONS; i++)
         cr_metric_remove(m->decisions, CR_LABELS(ns, cr_decision_name((enum cr_decision_kind)i)));
     for (size_t i = 0; i < EVIDENCE; i++)
-        cr_metric_remove(m->pods, CR_LABELS(ns, evidence_words[i]));
+        cr_metric_remove(m->pods, CR_LABELS(ns, cr_evidence_name((enum cr_evidence)i)));
     cr_metric_remove(m->pending, CR_LABELS(ns));
 }
 

@@ -2,6 +2,7 @@
  * due; where there are no budgets, and nothing else to choose by, it costs nothing. */
 #include "policy/rules/plan_internal.h"
 
+#include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/strings.h"
 
@@ -132,7 +133,7 @@ static void judge(const struct plan_ctx *ctx, const struct plan_consumer *consum
 
 static bool is_single(const struct plan_consumer *consumer, const struct cr_worst_case *worst)
 {
-    return worst->desired == 1 && !cr_streq(consumer->spec->kind, "DaemonSet");
+    return worst->desired == 1 && !cr_consumer_kind_of(consumer->spec->kind)->per_node;
 }
 
 /* There is nothing to choose by. Method Rollout changes a template also where that replaces no pod at once: pods that a

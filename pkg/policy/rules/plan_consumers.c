@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
@@ -62,7 +63,7 @@ static void absent(const struct plan_consumer *consumer)
     status->pods = (struct cr_pod_counts){0};
     status->since_ms = 0;
     cr_strvec_dispose(&status->examples);
-    bool may_be_owned = cr_streq(consumer->spec->kind, "ReplicaSet");
+    bool may_be_owned = cr_consumer_kind_of(consumer->spec->kind)->only_bare;
     cr_autofree char *why =
         cr_asprintf("%s %s does not exist%s%s.", consumer->spec->kind, consumer->spec->target,
                     may_be_owned ? ", or a Deployment or Rollout has made it, which is the consumer then" : "",
@@ -263,7 +264,7 @@ static void compute_demand(struct plan_ctx *ctx, struct plan_consumer *consumer,
 
 int64_t cr_plan_restarted_at_ms(const struct cr_json *workload)
 {
-    bool by_time = cr_streq(cr_json_string_at(workload, "kind"), "Rollout");
+    bool by_time = cr_consumer_kind_of(cr_json_string_at(workload, "kind"))->restart_at;
     const char *text = by_time ? cr_json_string_at(workload, "spec", "restartAt")
                                : cr_json_string_at(workload, "spec", "template", "metadata", "annotations",
                                                    "kubectl.kubernetes.io/restartedAt");

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "api/consumer_kind.h"
 #include "base/strings.h"
 
 enum { DEADLINE_MINUTES = 10 };
@@ -26,7 +27,8 @@ void cr_plan_deadline(const struct plan_ctx *ctx, struct plan_consumer *consumer
     int64_t deadline_ms = DEADLINE_MINUTES * 60 * 1000 + cr_plan_drain_allowance_ms(consumer);
     struct cr_rollout *rollout = &consumer->rollout;
     if (!consumer->restarted || rollout->state != CR_ROLLOUT_PROGRESSING ||
-        cr_streq(consumer->spec->kind, "Deployment") || ctx->world->now_ms < last_progress_ms(consumer) + deadline_ms)
+        cr_consumer_kind_of(consumer->spec->kind)->has_deadline ||
+        ctx->world->now_ms < last_progress_ms(consumer) + deadline_ms)
         return;
     char before[sizeof rollout->message];
     snprintf(before, sizeof before, "%s", rollout->message);

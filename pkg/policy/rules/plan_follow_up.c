@@ -103,7 +103,7 @@ static bool asks_much(const struct cr_policy_verify *verify)
 {
     bool much = verify->client_secret_name != NULL;
     for (size_t i = 0; i < verify->endpoints_len; i++)
-        much = much || verify->endpoints[i].protocol != CR_VERIFY_TLS;
+        much = much || verify->endpoints[i].protocol != CR_PROBE_TLS;
     return much;
 }
 

@@ -4,13 +4,14 @@
  * "Restarting Rollout Pods"). So there the time of its creation distinguishes a new pod. */
 #include "policy/rules/plan_internal.h"
 
+#include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
 
 bool cr_plan_restarts_by_time(const struct plan_consumer *consumer)
 {
-    return cr_streq(consumer->spec->kind, "Rollout");
+    return cr_consumer_kind_of(consumer->spec->kind)->restart_at;
 }
 
 int64_t cr_plan_restart_at_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
@@ -39,7 +40,8 @@ struct cr_gate cr_plan_paused(void)
 struct cr_gate cr_plan_kind_gate(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     const struct cr_rollout *rollout = &consumer->rollout;
-    if (cr_streq(consumer->spec->kind, "ReplicaSet") && ctx->world->policy->restart.method == CR_RESTART_ROLLOUT)
+    if (cr_consumer_kind_of(consumer->spec->kind)->update == CR_UPDATE_NOTHING &&
+        ctx->world->policy->restart.method == CR_RESTART_ROLLOUT)
         return cr_gate_make(CR_HOLD_BARE_REPLICA_SET,
                             "a ReplicaSet without a Deployment replaces no pod by itself: set restart.method: Auto to "
                             "have its old pods evicted, or delete them by hand, one after the other");

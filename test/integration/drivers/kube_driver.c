@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/log.h"
@@ -66,15 +67,16 @@ static int print_result(struct cr_json *result, const struct cr_error *err)
     return 0;
 }
 
-/* A plural that pkg/kube knows, or group/version/plural (which is cut up in place). */
+/* A plural that pkg/kube or pkg/api knows, or group/version/plural (which is cut up in place). */
 static struct cr_resource parse_resource(char *text)
 {
-    static const struct cr_resource *const known[] = {&cr_res_secrets,     &cr_res_pods,         &cr_res_events,
-                                                      &cr_res_deployments, &cr_res_statefulsets, &cr_res_daemonsets,
-                                                      &cr_res_policies};
+    static const struct cr_resource *const known[] = {&cr_res_secrets, &cr_res_pods, &cr_res_events, &cr_res_policies};
     for (size_t i = 0; i < cr_array_len(known); i++)
         if (strcmp(known[i]->plural, text) == 0)
             return *known[i];
+    for (size_t i = 0; i < cr_consumer_kinds_len; i++)
+        if (strcmp(cr_consumer_kinds[i].resource.plural, text) == 0)
+            return cr_consumer_kinds[i].resource;
     char *version = strchr(text, '/');
     char *plural = version ? strchr(version + 1, '/') : NULL;
     if (!plural) {

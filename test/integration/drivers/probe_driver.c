@@ -53,9 +53,10 @@ static bool parse(int argc, char **argv, struct options *options)
 
 static enum cr_probe_protocol protocol_of(const char *word)
 {
-    return strcmp(word, "MySQL") == 0        ? CR_PROBE_MYSQL
-           : strcmp(word, "PostgreSQL") == 0 ? CR_PROBE_POSTGRESQL
-                                             : CR_PROBE_TLS;
+    unsigned protocol = CR_PROBE_PROTOCOLS - 1;
+    while (protocol != CR_PROBE_TLS && strcmp(word, cr_probe_protocol_names[protocol]) != 0)
+        protocol--;
+    return (enum cr_probe_protocol)protocol;
 }
 
 static void print(struct cr_json *line)

@@ -272,6 +272,12 @@ static void on_place(void *arg, const char *policy)
     on_policy(arg, policy);
 }
 
+static void on_unseen_end(void *arg, const char *ns)
+{
+    const struct cr_policy_controller *controller = arg;
+    cr_cache_notify_budget_waiters(controller->cache, ns);
+}
+
 static void follow_restarts(struct reconcile_context *context, const struct cr_gathered *gathered,
                             const struct cr_plan *plan)
 {
@@ -594,8 +600,11 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
         return NULL;
     controller->zones = cr_zones_new(NULL);
     controller->memory = cr_memory_new();
-    controller->reservations = cr_reservations_new(&(struct cr_reservations_options){
-        .limits = options->limits, .metrics = options->metrics, .on_place = on_place, .arg = controller});
+    controller->reservations = cr_reservations_new(&(struct cr_reservations_options){.limits = options->limits,
+                                                                                     .metrics = options->metrics,
+                                                                                     .on_place = on_place,
+                                                                                     .on_unseen_end = on_unseen_end,
+                                                                                     .arg = controller});
     controller->own_writes = cr_own_writes_new();
     controller->slots = cr_probe_slots_new();
     controller->recorder = cr_recorder_new(options->client, "certroll");

@@ -212,6 +212,7 @@ static struct claim *claim(struct cr_reservations *all, struct party *party, str
 static void drop_claim(struct cr_reservations *all, struct party *party, struct claim *gone)
 {
     struct slot *slot = gone->slot;
+    bool unseen = slot->evicts || gone->unanswered;
     free(gone->version);
     *gone = party->claims[--party->claims_len];
     if (--slot->claims)
@@ -219,6 +220,8 @@ static void drop_claim(struct cr_reservations *all, struct party *party, struct 
     all->held -= slot->held;
     TAILQ_REMOVE(&slot->load->slots, slot, link);
     count(all, slot->load, -1);
+    if (unseen && all->options.on_unseen_end)
+        all->options.on_unseen_end(all->options.arg, slot->load->ns);
     cr_strmap_remove(all->slots, slot->key);
 }
 

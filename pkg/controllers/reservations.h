@@ -44,7 +44,10 @@ struct cr_reservations_options {
     /* There is a place for this policy, "ns/name". From any thread that gives one back, under the lock: it must not
      * call back. */
     void (*on_place)(void *arg, const char *policy);
-    void *arg;
+    /* A restart in the namespace has ended that other policies knew of from here only: evictions, or a write that was
+     * refused or never answered. Called as on_place is; NULL: nobody asks. */
+    void (*on_unseen_end)(void *arg, const char *ns);
+    void *arg; /* of both */
 };
 
 struct cr_reservations;

@@ -75,6 +75,9 @@
              "\",\"controller\":true}]") ",\"spec\":{\"nodeName\":\"n\"},\"status\":{\"phase\":\"" phase "\"}}"
 #define WEB_POD(name, version, phase)                                                                                  \
     OWNED("ns", name, version, "\"pod-template-hash\":\"5d8f\"", "ReplicaSet", "web-5d8f", phase)
+#define BARE_POD(name, version, secret, phase)                                                                         \
+    "{" META("ns", name, version, "") ",\"spec\":{\"containers\":[{\"name\":\"c\",\"envFrom\":[{\"secretRef\":{"       \
+                                      "\"name\":\"" secret "\"}}]}]},\"status\":{\"phase\":\"" phase "\"}}"
 #define SENTINEL_POD ADDED(OWNED("ns", "sentinel-x", "99", "", "DaemonSet", "sentinel", "Running"))
 #define SENTINEL     ADDED(OBJECT("ns", "sentinel", "99"))
 
@@ -286,6 +289,15 @@ static void what_happens_concerns_just_the_policies_that_name_it(void **state)
          "-u-p ns/a ns/a"},
         {"a pod of nobody is only forgotten", "pods",
          ADDED(OBJECT("ns", "p", "6")) FRAME("DELETED", OBJECT("ns", "p", "7")) SENTINEL_POD, "-u-p"},
+        {"a pod of nobody that uses what a discovering policy remembers, when it has ended", "pods",
+         ADDED(BARE_POD("p", "6", "gone", "Running")) FRAME("MODIFIED", BARE_POD("p", "7", "gone", "Running"))
+             FRAME("MODIFIED", BARE_POD("p", "8", "gone", "Succeeded")) SENTINEL_POD,
+         "ns/d"},
+        {"the same when it is deleted; its Secret's other policies did not report it", "pods",
+         ADDED(BARE_POD("p", "6", "gone", "Running")) ADDED(BARE_POD("q", "7", "s2", "Running"))
+             FRAME("DELETED", BARE_POD("p", "8", "gone", "Running"))
+                 FRAME("DELETED", BARE_POD("q", "9", "s2", "Running")) SENTINEL_POD,
+         "-u-p -u-q ns/d"},
         {"a policy itself, good or bad, there or gone", "certrotationpolicies",
          FRAME("MODIFIED", "{" META("ns", "bad", "6", "") ",\"spec\":{\"secrets\":7}}")
              FRAME("DELETED", POLICY("ns", "a", "7", NAMED("s1"), CONSUMER("Deployment", "web")))

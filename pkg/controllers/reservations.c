@@ -8,6 +8,10 @@
 #include "base/intern.h"
 #include "base/strings.h"
 #include "base/strmap.h"
+#include "rotation/look_again.h"
+
+_Static_assert((int)CR_RESERVATIONS_KEPT_MS > (int)CR_LOOK_AGAIN_MOST_MS,
+               "a policy is planned again before it loses its places");
 
 /* A namespace. Kept for good: its count of moves must not start again from 0. */
 struct namespace_load {

@@ -22,9 +22,9 @@ enum {
     /* Record, act, look at what was done: more rounds than that would be a circle. */
     ROUNDS_MAX = 4,
     STATUS_PAUSE_MS = 1000,
-    /* For a kind that only some clusters have: its first full state is awaited, and a right to it is looked for now and
-     * then. */
+    /* At first and at last, beside the event that all is known which the policy needs. */
     KINDS_PAUSE_MS = 200,
+    KINDS_PAUSE_MOST_MS = 5 * 1000,
     /* The time between a restart and its record: what follows at once (the echo of the patch, the rollout's first
      * steps) goes on record with it. */
     RECORD_PAUSE_MS = 100,
@@ -402,6 +402,26 @@ static bool go_round(struct reconcile_context *context, const struct cr_world_so
     return true;
 }
 
+/* What the policy needs is still to be listed, perhaps by an API server that does not answer for long. */
+static void await_cache(struct reconcile_context *context)
+{
+    struct cr_memory *memory = context->controller->memory;
+    cr_autofree char *key = cr_asprintf("%s/unlisted", context->key);
+    CR_CLEANUP(cr_note) struct cr_note begun = cr_memory_note(memory, key);
+    int64_t now_ms = cr_clock_monotonic_ms();
+    if (!begun.count)
+        cr_memory_note_time(memory, key, now_ms);
+    int64_t pause_ms = cr_look_again_ms(KINDS_PAUSE_MS, begun.count ? now_ms - begun.at_ms : 0);
+    context->planned_soon = true;
+    requeue(context, pause_ms < KINDS_PAUSE_MOST_MS ? pause_ms : KINDS_PAUSE_MOST_MS);
+}
+
+static void forget_wait(const struct reconcile_context *context)
+{
+    cr_autofree char *key = cr_asprintf("%s/unlisted", context->key);
+    cr_memory_drop_note(context->controller->memory, key);
+}
+
 /* Bundles of spec.trust come first: a restarted pod then starts with them. */
 static bool run_rounds(struct reconcile_context *context, struct cr_error *err)
 {
@@ -413,10 +433,10 @@ static bool run_rounds(struct reconcile_context *context, struct cr_error *err)
     struct cr_world_source source = world_source(context, &hold);
     CR_CLEANUP(cr_world) struct cr_gathered gathered = {0};
     if (cr_cache_waits(context->controller->cache, context->policy, &context->status)) {
-        context->planned_soon = true;
-        requeue(context, KINDS_PAUSE_MS);
+        await_cache(context);
         return true;
     }
+    forget_wait(context);
     if (!cr_world_gather(&source, context->policy, &context->status, &gathered, err))
         return false;
     struct cr_error failed = {0};

@@ -73,7 +73,7 @@ bool cr_hold_parse(const char *text, enum cr_hold *hold);
  * holds with a state that is set apart: found once a restart is under way (Evidence, Drain, RolloutFailed), or with
  * nothing to restart (NoSecret, NotFound, UsesNoSecret, NotVerified, OtherCertificate). */
 bool cr_hold_needs_a_person(enum cr_hold hold);
-/* An event of the API server about PodDisruptionBudgets or other rollouts ends the hold. */
+/* An event of the API server about PodDisruptionBudgets or other rollouts may end the hold. */
 bool cr_hold_waits_for_budget(enum cr_hold hold);
 /* It is worth a series of certroll_consumers_blocked. Not worth one: a pause of seconds, and what the state already
  * shows. */

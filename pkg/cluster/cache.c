@@ -113,10 +113,9 @@ static void used_cleanup(struct used *used)
     free(used->snapshots);
 }
 
-/* extra: of the user; NULL: it does not exist. */
-static void add_used(struct cr_cache *cache, const char *ns, const void *extra, struct used *used)
+/* names: NULL: none. */
+static void add_used(struct cr_cache *cache, const char *ns, const struct cr_strvec *names, struct used *used)
 {
-    const struct cr_strvec *names = extra ? cr_projected_uses(extra) : NULL;
     if (!names || !names->len)
         return;
     bool selects = cr_policy_index_selects(cache->index, ns);
@@ -130,12 +129,17 @@ static void add_used(struct cr_cache *cache, const char *ns, const void *extra, 
     }
 }
 
-/* Called when a budget, or something that counts against one, has changed. */
-static void notify_budget_waiters(struct cr_cache *cache, const char *ns)
+void cr_cache_notify_budget_waiters(struct cr_cache *cache, const char *ns)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     cr_policy_index_of_budgets(cache->index, ns, &keys);
     cr_cache_notify(cache, &keys);
+}
+
+/* extra: of the user; NULL: it does not exist. */
+static const struct cr_strvec *uses_of(const void *extra)
+{
+    return extra ? cr_projected_uses(extra) : NULL;
 }
 
 /* before, after: what the projection made of the object then and now. */
@@ -143,16 +147,31 @@ static void notify_user_changed(struct cr_cache *cache, const char *ns, const ch
                                 const void *before, const void *after)
 {
     if (before && cr_projected_rolling(before) && !(after && cr_projected_rolling(after)))
-        notify_budget_waiters(cache, ns);
+        cr_cache_notify_budget_waiters(cache, ns);
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     __attribute__((cleanup(used_cleanup))) struct used used = {0};
     CR_CLEANUP(cr_packed) struct cr_packed *template = after ? cr_cache_template_of(cache, ns, after) : NULL;
-    add_used(cache, ns, before, &used);
-    add_used(cache, ns, after, &used);
-    add_used(cache, ns, cr_packed_extra(template), &used);
+    add_used(cache, ns, uses_of(before), &used);
+    add_used(cache, ns, uses_of(after), &used);
+    add_used(cache, ns, uses_of(cr_packed_extra(template)), &used);
     enum cr_index_users users_of =
         cache->options.hosts_in_use && cr_policy_kind_by_api(kind) ? CR_INDEX_ALL : CR_INDEX_DISCOVERING;
     cr_policy_index_of_user(cache->index, ns, kind, name, used.items, used.len, users_of, &keys);
+    cr_cache_notify(cache, &keys);
+}
+
+/* A pod that belongs to no workload has ended: a policy that discovers consumers may have reported it. */
+static void notify_unmanaged_ended(struct cr_cache *cache, const struct cr_change *change)
+{
+    const struct cr_strvec *names =
+        change->before ? cr_projected_unmanaged_uses(cr_packed_extra(change->before)) : NULL;
+    if (!names || (change->after && cr_projected_unmanaged_uses(change->after->extra)))
+        return;
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    __attribute__((cleanup(used_cleanup))) struct used used = {0};
+    add_used(cache, change->ns, names, &used);
+    cr_policy_index_of_user(cache->index, change->ns, "Pod", change->name, used.items, used.len, CR_INDEX_DISCOVERING,
+                            &keys);
     cr_cache_notify(cache, &keys);
 }
 
@@ -166,6 +185,7 @@ static void notify_pod_changed(struct cr_cache *cache, const struct cr_change *c
         struct cr_packed *workload = cr_cache_workload_packed(cache, change->ns, kind, name);
         notify_user_changed(cache, change->ns, kind, name, NULL, cr_packed_extra(workload));
     }
+    notify_unmanaged_ended(cache, change);
     if (change->after)
         return;
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *gone = cr_packed_open(change->before);
@@ -221,7 +241,7 @@ static void on_change(void *arg, const struct cr_change *change)
         notify_pod_changed(cache, change);
         return;
     case CR_CACHED_BUDGETS:
-        notify_budget_waiters(cache, change->ns);
+        cr_cache_notify_budget_waiters(cache, change->ns);
         return;
     default:
         return;
@@ -381,13 +401,19 @@ static void on_policies_refused(void *arg)
 
 /* --- set-up --- */
 
-/* Policies look now and then whether the cluster has a kind, so they need no notification. Budgets need one, since they
- * hold restarts. */
+/* Before its first full state, cr_informer_on_synced notifies of both. */
+static void on_optional_refused(void *arg)
+{
+    const struct cache_informer *informer = arg;
+    if (cr_informer_synced(informer->optional))
+        notify_dependent_policies(arg);
+}
+
 static void (*refused_fn(const struct cache_informer *informer))(void *arg)
 {
     if (informer->what == CR_CACHED_POLICIES)
         return on_policies_refused;
-    return informer->kind && informer->kind->optional ? NULL : notify_dependent_policies;
+    return informer->kind && informer->kind->optional ? on_optional_refused : notify_dependent_policies;
 }
 
 /* What another object has made is left out: each Deployment and Argo Rollout has up to ten old ReplicaSets. Owned;

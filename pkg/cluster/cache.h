@@ -110,6 +110,9 @@ const struct cr_policy *cr_cached_policy(const struct cr_snapshot *snapshot, con
 
 /* Which objects concern which policies. Borrowed. */
 struct cr_policy_index *cr_cache_policy_index(struct cr_cache *cache);
+/* Notifies the policies of the namespace that wait for a budget: something that counts against one has changed. The
+ * cache sees to it for all that it watches. Any thread. */
+void cr_cache_notify_budget_waiters(struct cr_cache *cache, const char *ns);
 /* Through which names Secrets are read. Borrowed. */
 struct cr_secret_refs *cr_cache_secret_refs(struct cr_cache *cache);
 

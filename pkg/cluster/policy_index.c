@@ -107,12 +107,20 @@ static bool says_conflict(const struct cr_json *object)
     return false;
 }
 
+/* Each eviction needs a budget's leave, and what holds the next one for a moment is not in the status. */
+static bool is_being_evicted(const struct cr_json *consumer)
+{
+    return cr_json_get(consumer, "evicting") &&
+           cr_streq(cr_json_string_at(consumer, "state"), cr_consumer_state_name(CR_CONSUMER_RESTARTING));
+}
+
 static bool waits_for_budget(const struct cr_json *object)
 {
     const struct cr_json *consumers = cr_json_at(object, "status", "consumers");
     for (const struct cr_json *c = cr_json_first(consumers); c; c = cr_json_next(c)) {
         enum cr_hold hold = CR_HOLD_NONE;
-        if (cr_hold_parse(cr_json_string_at(c, "blockedReason"), &hold) && cr_hold_waits_for_budget(hold))
+        if (is_being_evicted(c) ||
+            (cr_hold_parse(cr_json_string_at(c, "blockedReason"), &hold) && cr_hold_waits_for_budget(hold)))
             return true;
     }
     return false;

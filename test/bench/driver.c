@@ -3,6 +3,7 @@
  * bench-driver latency NAMESPACE COUNT CHANGES PAUSE_MS   one change at a time, of Secrets all over COUNT
  * bench-driver burst NAMESPACE COUNT                      all COUNT Secrets at once
  * bench-driver burst-status NAMESPACE COUNT               and until each policy's status tells of its restart
+ * bench-driver change NAMESPACE COUNT                     all COUNT Secrets at once, and nothing is awaited
  * bench-driver settle NAMESPACE COUNT                     nothing; plays the controller of Deployments, which does not
  *                                                         run, until every policy's rotation is over
  * bench-driver rest NAMESPACE COUNT                       nothing, until no policy has anything to do
@@ -290,7 +291,8 @@ static int64_t last_ns(bool status)
     return last;
 }
 
-static void burst(void)
+/* Returns when the first change was sent. */
+static int64_t change_all(void)
 {
     char **bodies = calloc(driver.count, sizeof *bodies);
     if (!bodies)
@@ -301,6 +303,19 @@ static void burst(void)
     for (size_t i = 0; i < driver.count; i++)
         change(i, bodies[i]);
     finish_requests();
+    free(bodies);
+    return begun;
+}
+
+static void change_only(void)
+{
+    int64_t begun = change_all();
+    printf("{\"changes_s\":%.4f}\n", ms_between(begun, bench_now_ns()) / 1e3);
+}
+
+static void burst(void)
+{
+    int64_t begun = change_all();
     int64_t changed = bench_now_ns();
     wait_for(all_restarted, 0, "the restarts");
     printf("{\"changes_s\":%.4f,\"restarts_s\":%.4f", ms_between(begun, changed) / 1e3,
@@ -310,7 +325,6 @@ static void burst(void)
         printf(",\"statuses_s\":%.4f", ms_between(begun, last_ns(true)) / 1e3);
     }
     printf("}\n");
-    free(bodies);
 }
 
 static void tell(size_t index, long long generation)
@@ -384,11 +398,12 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : "";
     bool is_latency = strcmp(what, "latency") == 0;
     bool is_rest = strcmp(what, "rest") == 0;
+    bool is_change = strcmp(what, "change") == 0;
     driver.settle = is_rest || strcmp(what, "settle") == 0;
     driver.statuses = driver.settle || strcmp(what, "burst-status") == 0;
-    if (argc != (is_latency ? 6 : 4) || (!is_latency && !driver.statuses && strcmp(what, "burst") != 0))
+    if (argc != (is_latency ? 6 : 4) || (!is_latency && !is_change && !driver.statuses && strcmp(what, "burst") != 0))
         bench_fail("usage: bench-driver latency NAMESPACE COUNT CHANGES PAUSE_MS\n"
-                   "       bench-driver burst|burst-status|settle|rest NAMESPACE COUNT");
+                   "       bench-driver burst|burst-status|change|settle|rest NAMESPACE COUNT");
     driver.ns = argv[2];
     driver.count = strtoul(argv[3], NULL, 10);
     driver.deadline_s = 180 + (int)(driver.count / 10);
@@ -403,6 +418,8 @@ int main(int argc, char **argv)
         latency(strtoul(argv[4], NULL, 10), strtol(argv[5], NULL, 10));
     else if (is_rest)
         rest();
+    else if (is_change)
+        change_only();
     else if (driver.settle)
         settle();
     else

@@ -3,11 +3,12 @@
  * bench-fill NAMESPACE secrets FIRST COUNT [BYTES]              BYTES: of padding in each, for the large one
  * bench-fill NAMESPACE deployments FIRST COUNT [REPLICAS]       without any unless told
  * bench-fill NAMESPACE replicasets|statuses FIRST COUNT REPLICAS
+ * bench-fill NAMESPACE budgets|budgetstatuses FIRST COUNT REPLICAS   of which none may go
  * bench-fill NAMESPACE pods FIRST COUNT REPLICAS NODES          FIRST and COUNT are of pods
  * bench-fill NAMESPACE policies FIRST COUNT
  *
- * Replica sets, pods, and the statuses of Deployments are what the controllers and the scheduler would have made of
- * them, which do not run. */
+ * Replica sets, pods, and the statuses of Deployments and budgets are what the controllers and the scheduler would have
+ * made of them, which do not run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +103,31 @@ static char *status(struct fill *fill, size_t index)
     return body;
 }
 
+static char *budget(struct fill *fill, size_t index)
+{
+    char *body = NULL;
+    if (asprintf(&body,
+                 "{\"apiVersion\":\"policy/v1\",\"kind\":\"PodDisruptionBudget\",\"metadata\":{\"name\":\"d-%05zu\"},"
+                 "\"spec\":{\"minAvailable\":%zu,\"selector\":{\"matchLabels\":{\"app\":\"d-%05zu\"}}}}",
+                 index, fill->replicas, index) < 0)
+        bench_fail("out of memory");
+    return body;
+}
+
+/* One pod is missed already, so that none may go until it is there. */
+static char *budget_status(struct fill *fill, size_t index)
+{
+    (void)index;
+    char *body = NULL;
+    size_t n = fill->replicas;
+    if (asprintf(&body,
+                 "{\"status\":{\"observedGeneration\":1,\"currentHealthy\":%zu,\"desiredHealthy\":%zu,"
+                 "\"expectedPods\":%zu,\"disruptionsAllowed\":0}}",
+                 n - 1, n, n) < 0)
+        bench_fail("out of memory");
+    return body;
+}
+
 /* "metadata" of what belongs to another object. Its UID is made up: nobody here compares it. */
 static char *owned(const char *name, const char *owner_kind, const char *owner, size_t index)
 {
@@ -175,6 +201,8 @@ static const struct kind {
     {"replicasets", "/apis/apps/v1", "replicasets", replica_set, NULL, 1},
     {"pods", "/api/v1", "pods", pod, NULL, 2},
     {"statuses", "/apis/apps/v1", "deployments", status, "status", 1},
+    {"budgets", "/apis/policy/v1", "poddisruptionbudgets", budget, NULL, 1},
+    {"budgetstatuses", "/apis/policy/v1", "poddisruptionbudgets", budget_status, "status", 1},
     {"policies", "/apis/certroll.dev/v1alpha1", "certrotationpolicies", policy, NULL, 0},
 };
 
@@ -218,7 +246,8 @@ int main(int argc, char **argv)
 {
     if (argc < 5)
         bench_fail(
-            "usage: bench-fill NAMESPACE secrets|deployments|replicasets|pods|statuses|policies FIRST COUNT ...");
+            "usage: bench-fill NAMESPACE secrets|deployments|replicasets|pods|statuses|budgets|budgetstatuses|policies "
+            "FIRST COUNT ...");
     const struct kind *kind = kind_of(argv[2]);
     for (int i = 0; i < kind->numbers; i++)
         if (number(argc, argv, 5 + i) == 0)

@@ -17,7 +17,7 @@ def test_the_benchmark_runs_and_every_figure_is_there(tmp_path: Path) -> None:
     name, lock = planes.reserve("certroll-bench-test")
     with lock:
         out = tmp_path / "bench.json"
-        words = [planes.ROOT / "hack" / "bench", "--quick", "--name", name, "--build", BUILD, "--json", out]
+        words = [planes.ROOT / "hack" / "bench", "--quick", "--waiting", "--name", name, "--build", BUILD, "--json", out]
         done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     figures = json.loads(out.read_text())
@@ -31,7 +31,9 @@ def test_the_benchmark_runs_and_every_figure_is_there(tmp_path: Path) -> None:
         assert figures["idle"][who]["cpu"] >= 0, who
     assert pair["certroll"]["burst"]["statuses_s"] > 0
     assert pair["certroll"]["event_to_patch"]["restarts"] > 0
+    assert figures["waiting"]["cpu"] > 0
     assert "restart patch visible, p50" in done.stdout
+    assert "policies wait for a budget" in done.stdout
 
 
 def test_the_benchmark_of_handshakes_runs(tmp_path: Path) -> None:

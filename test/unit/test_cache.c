@@ -75,6 +75,9 @@
              "\",\"controller\":true}]") ",\"spec\":{\"nodeName\":\"n\"},\"status\":{\"phase\":\"" phase "\"}}"
 #define WEB_POD(name, version, phase)                                                                                  \
     OWNED("ns", name, version, "\"pod-template-hash\":\"5d8f\"", "ReplicaSet", "web-5d8f", phase)
+#define BARE_POD(name, version, secret, phase)                                                                         \
+    "{" META("ns", name, version, "") ",\"spec\":{\"containers\":[{\"name\":\"c\",\"envFrom\":[{\"secretRef\":{"       \
+                                      "\"name\":\"" secret "\"}}]}]},\"status\":{\"phase\":\"" phase "\"}}"
 #define SENTINEL_POD ADDED(OWNED("ns", "sentinel-x", "99", "", "DaemonSet", "sentinel", "Running"))
 #define SENTINEL     ADDED(OBJECT("ns", "sentinel", "99"))
 
@@ -286,6 +289,15 @@ static void what_happens_concerns_just_the_policies_that_name_it(void **state)
          "-u-p ns/a ns/a"},
         {"a pod of nobody is only forgotten", "pods",
          ADDED(OBJECT("ns", "p", "6")) FRAME("DELETED", OBJECT("ns", "p", "7")) SENTINEL_POD, "-u-p"},
+        {"a pod of nobody that uses what a discovering policy remembers, when it has ended", "pods",
+         ADDED(BARE_POD("p", "6", "gone", "Running")) FRAME("MODIFIED", BARE_POD("p", "7", "gone", "Running"))
+             FRAME("MODIFIED", BARE_POD("p", "8", "gone", "Succeeded")) SENTINEL_POD,
+         "ns/d"},
+        {"the same when it is deleted; its Secret's other policies did not report it", "pods",
+         ADDED(BARE_POD("p", "6", "gone", "Running")) ADDED(BARE_POD("q", "7", "s2", "Running"))
+             FRAME("DELETED", BARE_POD("p", "8", "gone", "Running"))
+                 FRAME("DELETED", BARE_POD("q", "9", "s2", "Running")) SENTINEL_POD,
+         "-u-p -u-q ns/d"},
         {"a policy itself, good or bad, there or gone", "certrotationpolicies",
          FRAME("MODIFIED", "{" META("ns", "bad", "6", "") ",\"spec\":{\"secrets\":7}}")
              FRAME("DELETED", POLICY("ns", "a", "7", NAMED("s1"), CONSUMER("Deployment", "web")))
@@ -542,6 +554,95 @@ static void what_may_not_be_seen_in_one_namespace_is_notified_there_and_nowhere_
     test_server_free(server);
 }
 
+/* --- what may be seen no longer --- */
+
+struct withdrawn {
+    struct cr_manager *manager;
+    struct cr_cache *cache;
+    struct cr_timer *poll;
+    atomic_bool withdrawn; /* the right to see Ingresses */
+    atomic_int notified;   /* of ns/d, which discovers consumers; since then, once it is withdrawn */
+};
+
+static void serve_withdrawn(struct test_conn *conn, void *arg)
+{
+    struct withdrawn *withdrawn = arg;
+    if (!test_conn_request(conn))
+        return;
+    bool ingresses = strstr(conn->head, "/ingresses?") != NULL;
+    if (strstr(conn->head, "/gateways?")) {
+        test_conn_puts(conn, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+        return;
+    }
+    if (ingresses && atomic_load(&withdrawn->withdrawn)) {
+        test_conn_puts(conn, "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+        return;
+    }
+    test_conn_puts(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n");
+    if (strstr(conn->head, "/certrotationpolicies?"))
+        send_policies(conn);
+    test_conn_puts(conn, MARK);
+    while (ingresses && !atomic_load(&withdrawn->withdrawn))
+        usleep(POLL_MS * 1000);
+    if (!ingresses)
+        test_conn_wait_closed(conn);
+}
+
+static void count_discovering(void *arg, const char *key)
+{
+    struct withdrawn *withdrawn = arg;
+    if (strcmp(key, "ns/d") == 0)
+        atomic_fetch_add(&withdrawn->notified, 1);
+}
+
+static void look_what_is_seen(void *arg)
+{
+    static const struct cr_policy discovering = {.ns = (char *)(uintptr_t) "ns", .discover = {.enabled = true}};
+    struct withdrawn *withdrawn = arg;
+    cr_autofree char *unseen = cr_cache_unseen(withdrawn->cache, &discovering);
+    bool notified = atomic_load(&withdrawn->notified) > 0;
+    bool over = atomic_load(&withdrawn->withdrawn);
+    if (!over && notified && !unseen && !cr_cache_waits(withdrawn->cache, &discovering, &nothing_known)) {
+        atomic_store(&withdrawn->notified, 0);
+        atomic_store(&withdrawn->withdrawn, true);
+    }
+    if (over && notified && unseen)
+        cr_manager_stop(withdrawn->manager);
+    else
+        cr_timer_arm(withdrawn->poll, POLL_MS);
+}
+
+static void that_a_kind_was_seen_and_may_not_be_seen_any_more_is_notified(void **state)
+{
+    (void)state;
+    struct withdrawn withdrawn = {0};
+    struct test_server *server =
+        test_server_new(&(struct test_server_options){.serve = serve_withdrawn, .arg = &withdrawn});
+    struct cr_loop *loop = cr_loop_new();
+    struct cr_client *client = fake_client(loop, test_server_port(server));
+    withdrawn.manager = cr_manager_new(loop, client, NULL, &(struct cr_manager_options){.workers = 1});
+    const struct cr_cache_options options = {
+        .namespaces = &everywhere, .on_policy = count_discovering, .on_pod_gone = forget_pod, .arg = &withdrawn};
+    withdrawn.cache = cr_cache_new(withdrawn.manager, client, loop, &options);
+    withdrawn.poll = cr_timer_new(loop, look_what_is_seen, &withdrawn);
+    cr_timer_arm(withdrawn.poll, 0);
+    struct cr_timer *deadline = cr_timer_new(loop, give_up, withdrawn.manager);
+    cr_timer_arm(deadline, 20 * 1000);
+    struct cr_error err = {0};
+    if (!cr_manager_run(withdrawn.manager, &err))
+        fail_msg("%s", err.text);
+    cr_timer_free(deadline);
+    cr_timer_free(withdrawn.poll);
+    bool notified = atomic_load(&withdrawn.withdrawn) && atomic_load(&withdrawn.notified) > 0;
+    atomic_store(&withdrawn.withdrawn, true); /* the server can end */
+    cr_manager_free(withdrawn.manager);
+    cr_cache_free(withdrawn.cache);
+    cr_client_free(client);
+    cr_loop_free(loop);
+    test_server_free(server);
+    assert_true(notified);
+}
+
 /* --- watches that others replace --- */
 
 enum { BEHIND_MS = 500 };
@@ -656,6 +757,7 @@ int main(void)
         cmocka_unit_test(a_workload_is_found_by_kind_and_name),
         cmocka_unit_test(policies_are_decoded_once_and_secrets_are_read_through_them),
         cmocka_unit_test(what_may_not_be_seen_in_one_namespace_is_notified_there_and_nowhere_else),
+        cmocka_unit_test(that_a_kind_was_seen_and_may_not_be_seen_any_more_is_notified),
         cmocka_unit_test(a_deletion_is_notified_whichever_watch_receives_it_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

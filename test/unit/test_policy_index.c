@@ -124,6 +124,11 @@ static void a_budget_concerns_who_says_that_it_waits_for_one(void **state)
         {"a person must mend it", "{consumers: [{name: a, blockedReason: Budget}]}", true},
         {"a word of another version", "{consumers: [{name: a, blockedReason: BudgetPerhaps}]}", false},
         {"the API server refused an eviction", "{consumers: [{name: a, blockedReason: RefusedByBudget}]}", true},
+        {"its only pod is held, which may depend on budgets", "{consumers: [{name: a, blockedReason: SingleReplica}]}",
+         true},
+        {"its pods are evicted one by one", "{consumers: [{name: a, state: Restarting, evicting: u-1}]}", true},
+        {"they were, and it is over", "{consumers: [{name: a, state: Converged, evicting: u-1}]}", false},
+        {"a rollout asks no budget", "{consumers: [{name: a, state: Restarting}]}", false},
         {"done", "{consumers: [{name: a, state: Converged}]}", false},
     };
     CR_CLEANUP(cr_policy_index) struct cr_policy_index *index = cr_policy_index_new();

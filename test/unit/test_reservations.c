@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -18,6 +19,8 @@ enum { NOW = 1000 * 1000 };
 struct fixture {
     struct cr_reservations *all;
     char called[1024];
+    int unseen_ends;
+    char ended_in[16]; /* the last one */
 };
 
 static void on_place(void *arg, const char *policy)
@@ -28,12 +31,22 @@ static void on_place(void *arg, const char *policy)
     strcat(strcat(f->called, policy), " ");
 }
 
+static void on_unseen_end(void *arg, const char *ns)
+{
+    struct fixture *f = arg;
+    snprintf(f->ended_in, sizeof f->ended_in, "%s", ns);
+    f->unseen_ends++;
+}
+
 /* Nothing is expected. */
 static void start(struct fixture *f, int per_namespace, int total)
 {
     *f = (struct fixture){0};
-    f->all = cr_reservations_new(&(struct cr_reservations_options){
-        .limits = {.per_namespace = per_namespace, .total = total}, .on_place = on_place, .arg = f});
+    f->all = cr_reservations_new(
+        &(struct cr_reservations_options){.limits = {.per_namespace = per_namespace, .total = total},
+                                          .on_place = on_place,
+                                          .on_unseen_end = on_unseen_end,
+                                          .arg = f});
     cr_reservations_expect(f->all, &(struct cr_strvec){0}, NOW);
 }
 
@@ -505,6 +518,35 @@ static void evictions_are_shown_to_others(void **state)
     end(&f);
 }
 
+/* The end of a rollout shows in the workload, whose event wakes who waits. */
+static void the_end_of_what_no_event_shows_is_notified(void **state)
+{
+    (void)state;
+    struct fixture f;
+    uint64_t moves = 0;
+    struct cr_reservation evictions = {
+        .policy = "x/a", .ns = "x", .workload = own("x/a"), .version = "7", .evicts = true, .moves = &moves};
+    start(&f, 0, 0);
+    assert_true(take(&f, "x/b"));
+    answer(&f, "x/b", true);
+    plan(&f, "x/b", false);
+    assert_int_equal(f.unseen_ends, 0);
+    assert_true(cr_reservations_take(f.all, &evictions, NOW));
+    answer(&f, "x/a", true);
+    plan(&f, "x/a", true);
+    assert_int_equal(f.unseen_ends, 0);
+    plan(&f, "x/a", false);
+    assert_int_equal(f.unseen_ends, 1);
+    assert_true(take(&f, "x/c"));
+    answer(&f, "x/c", false); /* refused: the cache never shows it */
+    assert_int_equal(f.unseen_ends, 2);
+    assert_true(take(&f, "x/d")); /* its answer is lost */
+    plan(&f, "x/d", false);
+    assert_int_equal(f.unseen_ends, 3);
+    assert_string_equal(f.ended_in, "x");
+    end(&f);
+}
+
 static void an_eviction_is_not_sent_once_somebody_else_has_begun(void **state)
 {
     (void)state;
@@ -664,6 +706,7 @@ int main(void)
         cmocka_unit_test(what_was_computed_without_others_does_not_begin),
         cmocka_unit_test(the_workloads_restarted_in_a_namespace_are_listed),
         cmocka_unit_test(evictions_are_shown_to_others),
+        cmocka_unit_test(the_end_of_what_no_event_shows_is_notified),
         cmocka_unit_test(an_eviction_is_not_sent_once_somebody_else_has_begun),
         cmocka_unit_test(every_namespace_gets_a_round_and_never_too_many_run_at_once),
     };

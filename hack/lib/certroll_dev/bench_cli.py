@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from . import bench_handshakes, bench_large, bench_report, bench_run, bench_world, cluster as clusters, commands, paths, ui
+from . import bench_handshakes, bench_large, bench_report, bench_run, bench_waiting, bench_world, cluster as clusters, commands, paths, ui
 from .bench_run import Figures, Plan
 from .layout import Cluster
 from .ui import DevError
@@ -23,6 +23,9 @@ off; as a service account with the rights that are installed. Printed are latenc
 memory, CPU, bytes from the API server, and the time from start to in sync.
 
 Needs root, and some ten minutes on a machine that does nothing else: other work shows in every figure.
+
+--waiting goes on with 500 policies whose restarts a PodDisruptionBudget holds: CPU once they have waited for ten
+minutes; twenty minutes more.
 
 --large goes on from there: the namespace is filled up to 100,000 Secrets, most of which nobody refers to, and peak memory
 compared; then come 5,000 Secrets, Deployments and policies in a namespace of their own, with 20,000 pods on nodes of kwok: time
@@ -61,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--changes", type=_positive, metavar="N", help="changes one at a time, per turn (default: 100)")
     parser.add_argument("--no-large-secret", action="store_true", help="without the Secret of 1 MB")
     parser.add_argument("--quick", action="store_true", help="few of everything: to see that it runs, not for figures")
+    parser.add_argument("--waiting", action="store_true", help="also 500 policies that wait for a budget: see above")
     parser.add_argument("--large", action="store_true", help="also 100,000 Secrets, then 5,000 policies with 20,000 pods: see above")
     parser.add_argument("--only-large", action="store_true", help="nothing but what --large adds")
     parser.add_argument("--handshakes", action="store_true", help="nothing but what reloads cost a handshake; no cluster, no root")
@@ -103,6 +107,8 @@ def _measure(options: argparse.Namespace) -> Figures:
             bench_run.run(world, program, plan, figures)
         if options.large or options.only_large:
             bench_large.run(world, program, plan, bench_large.QUICK if options.quick else bench_large.STANDARD, figures)
+        if options.waiting and not options.only_large:  # last: it leaves policies behind that go on to wait
+            bench_waiting.run(world, program, bench_waiting.QUICK if options.quick else bench_waiting.STANDARD, figures)
     finally:
         if not options.keep:
             clusters.down(cluster)

@@ -41,7 +41,7 @@ def rows(figures: Figures) -> list[Row]:
     """Every figure of pairs and idling, with what is to be reached."""
     if not figures["pairs"]:
         return []
-    return [*_latency(figures), *_burst(figures), *_memory(figures), *_rest(figures)]
+    return [*_latency(figures), *_burst(figures), *_memory(figures), *_rest(figures), *_waiting(figures)]
 
 
 def rows_of_scale(figures: Figures) -> list[Row]:
@@ -141,6 +141,15 @@ def _rest(figures: Figures) -> Iterable[Row]:
     yield Row(name, f"{sync['floor']:.2f} s", f"{sync['certroll']:.2f} s", "", "≤ 1 s", sync["certroll"], 1.0)
     received = {who: median(_pairs(figures, who, lambda turn: turn["received_in_sync"])) / 1e6 for who in ("floor", "certroll")}
     yield Row("bytes received until then", f"{received['floor']:.1f} MB", f"{received['certroll']:.1f} MB")
+
+
+def _waiting(figures: Figures) -> Iterable[Row]:
+    """What --waiting measured, beside the floor that has nothing to do."""
+    waiting = figures.get("waiting")
+    if waiting:
+        floor, cpu = figures["idle"]["floor"]["cpu"] * 100, waiting["cpu"] * 100
+        name = f"CPU over {waiting['over_s']:g} s, {waiting['policies']} policies wait for a budget, of a core"
+        yield Row(name, f"{floor:.4f} %", f"{cpu:.4f} %", "", "≤ 0.1 %", cpu, 0.1)
 
 
 def _many_secrets(plan: Figures, scale: Figures) -> Iterable[Row]:

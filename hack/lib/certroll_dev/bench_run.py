@@ -111,7 +111,7 @@ def _rest(world: World, client: Client, plan: Plan, certroll: bool) -> None:
 
 def _requests(world: World, client: Client) -> float:
     """How many requests it has made."""
-    text = namespaces.in_network(world.cluster.netns_path, lambda: _metrics(client))
+    text = metrics_of(world, client)
     return sum(float(count) for count in re.findall(r"^rest_client_requests_total{[^}]*} (\S+)$", text, re.MULTILINE))
 
 
@@ -134,7 +134,7 @@ def _idle(start: Callable[[], Client], plan: Plan) -> Figures:
 
 def _own_cost(world: World, client: Client) -> Figures:
     """certroll's own histogram, from a frame of the watch to the restart patch in libcurl's hands, since its start."""
-    text = namespaces.in_network(world.cluster.netns_path, lambda: _metrics(client))
+    text = metrics_of(world, client)
     return {name: _sample(text, *sample) for name, sample in _OWN_COST.items()}
 
 
@@ -148,6 +148,11 @@ def _difference(before: Figures, after: Figures) -> Figures:
     """Of what came in between: how many restarts, the part of them within 1 ms, the mean."""
     restarts, fast, total = (after[name] - before[name] for name in ("restarts", "within_1ms", "sum_s"))
     return {"restarts": restarts, "within_1ms": fast / restarts, "mean_s": total / restarts} if restarts else {}
+
+
+def metrics_of(world: World, client: Client) -> str:
+    """Its page of metrics."""
+    return namespaces.in_network(world.cluster.netns_path, lambda: _metrics(client))
 
 
 def _metrics(client: Client) -> str:

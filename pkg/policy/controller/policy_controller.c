@@ -15,20 +15,22 @@
 #include "policy/controller/zones.h"
 #include "cluster/stale_cache.h"
 #include "kube/object.h"
+#include "policy/rules/look_again.h"
 #include "policy/rules/plan.h"
 
 enum {
     /* Record, act, look at what was done: more rounds than that would be a circle. */
     ROUNDS_MAX = 4,
     STATUS_PAUSE_MS = 1000,
-    /* For a kind that only some clusters have: its first full state is awaited, and a right to it is looked for now and
-     * then. */
+    /* At first and at last, beside the event that all is known which the policy needs. */
     KINDS_PAUSE_MS = 200,
+    KINDS_PAUSE_MOST_MS = 5 * 1000,
     /* The time between a restart and its record: what follows at once (the echo of the patch, the rollout's first
      * steps) goes on record with it. */
     RECORD_PAUSE_MS = 100,
     /* Beside the event that the cache is waited for. */
     LAG_PAUSE_MS = 1000,
+    /* At first, beside the event that the kind can be seen. */
     UNSEEN_PAUSE_MS = 60 * 1000,
 };
 
@@ -272,6 +274,12 @@ static void on_place(void *arg, const char *policy)
     on_policy(arg, policy);
 }
 
+static void on_unseen_end(void *arg, const char *ns)
+{
+    const struct cr_policy_controller *controller = arg;
+    cr_cache_notify_budget_waiters(controller->cache, ns);
+}
+
 static void follow_restarts(struct reconcile_context *context, const struct cr_gathered *gathered,
                             const struct cr_plan *plan)
 {
@@ -365,6 +373,16 @@ static bool report_unseen(struct reconcile_context *context, const char *problem
     return write_status(context, &after, &wrote, err);
 }
 
+/* What cannot be seen is reported as long as the policy is not Ready. 0: all can be seen. */
+static int64_t unseen_pause_ms(const struct reconcile_context *context, const struct cr_gathered *gathered)
+{
+    const struct cr_condition *ready = cr_status_condition_get(&context->status, "Ready");
+    if (!gathered->world.beyond.unseen)
+        return 0;
+    bool known = ready && !ready->status;
+    return cr_look_again_ms(UNSEEN_PAUSE_MS, known ? cr_clock_wall_ms() - ready->transition_ms : 0);
+}
+
 static bool go_round(struct reconcile_context *context, const struct cr_world_source *source,
                      struct cr_gathered *gathered, struct cr_error *err)
 {
@@ -373,7 +391,7 @@ static bool go_round(struct reconcile_context *context, const struct cr_world_so
         if (!round_of(context, gathered, i == ROUNDS_MAX - 1, &again, err))
             return false;
         if (!again) {
-            requeue_low(context, gathered->world.beyond.unseen ? UNSEEN_PAUSE_MS : 0);
+            requeue_low(context, unseen_pause_ms(context, gathered));
             return true;
         }
         cr_policy_status_dispose(&gathered->status);
@@ -382,6 +400,26 @@ static bool go_round(struct reconcile_context *context, const struct cr_world_so
     }
     requeue(context, 1);
     return true;
+}
+
+/* What the policy needs is still to be listed, perhaps by an API server that does not answer for long. */
+static void await_cache(struct reconcile_context *context)
+{
+    struct cr_memory *memory = context->controller->memory;
+    cr_autofree char *key = cr_asprintf("%s/unlisted", context->key);
+    CR_CLEANUP(cr_note) struct cr_note begun = cr_memory_note(memory, key);
+    int64_t now_ms = cr_clock_monotonic_ms();
+    if (!begun.count)
+        cr_memory_note_time(memory, key, now_ms);
+    int64_t pause_ms = cr_look_again_ms(KINDS_PAUSE_MS, begun.count ? now_ms - begun.at_ms : 0);
+    context->planned_soon = true;
+    requeue(context, pause_ms < KINDS_PAUSE_MOST_MS ? pause_ms : KINDS_PAUSE_MOST_MS);
+}
+
+static void forget_wait(const struct reconcile_context *context)
+{
+    cr_autofree char *key = cr_asprintf("%s/unlisted", context->key);
+    cr_memory_drop_note(context->controller->memory, key);
 }
 
 /* Bundles of spec.trust come first: a restarted pod then starts with them. */
@@ -395,10 +433,10 @@ static bool run_rounds(struct reconcile_context *context, struct cr_error *err)
     struct cr_world_source source = world_source(context, &hold);
     CR_CLEANUP(cr_world) struct cr_gathered gathered = {0};
     if (cr_cache_waits(context->controller->cache, context->policy, &context->status)) {
-        context->planned_soon = true;
-        requeue(context, KINDS_PAUSE_MS);
+        await_cache(context);
         return true;
     }
+    forget_wait(context);
     if (!cr_world_gather(&source, context->policy, &context->status, &gathered, err))
         return false;
     struct cr_error failed = {0};
@@ -594,8 +632,11 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
         return NULL;
     controller->zones = cr_zones_new(NULL);
     controller->memory = cr_memory_new();
-    controller->reservations = cr_reservations_new(&(struct cr_reservations_options){
-        .limits = options->limits, .metrics = options->metrics, .on_place = on_place, .arg = controller});
+    controller->reservations = cr_reservations_new(&(struct cr_reservations_options){.limits = options->limits,
+                                                                                     .metrics = options->metrics,
+                                                                                     .on_place = on_place,
+                                                                                     .on_unseen_end = on_unseen_end,
+                                                                                     .arg = controller});
     controller->own_writes = cr_own_writes_new();
     controller->slots = cr_probe_slots_new();
     controller->recorder = cr_recorder_new(options->client, "certroll");

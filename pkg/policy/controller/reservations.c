@@ -8,6 +8,10 @@
 #include "base/intern.h"
 #include "base/strings.h"
 #include "base/strmap.h"
+#include "policy/rules/look_again.h"
+
+_Static_assert((int)CR_RESERVATIONS_KEPT_MS > (int)CR_LOOK_AGAIN_MOST_MS,
+               "a policy is planned again before it loses its places");
 
 /* A namespace. Kept for good: its count of moves must not start again from 0. */
 struct namespace_load {
@@ -212,6 +216,7 @@ static struct claim *claim(struct cr_reservations *all, struct party *party, str
 static void drop_claim(struct cr_reservations *all, struct party *party, struct claim *gone)
 {
     struct slot *slot = gone->slot;
+    bool unseen = slot->evicts || gone->unanswered;
     free(gone->version);
     *gone = party->claims[--party->claims_len];
     if (--slot->claims)
@@ -219,6 +224,8 @@ static void drop_claim(struct cr_reservations *all, struct party *party, struct 
     all->held -= slot->held;
     TAILQ_REMOVE(&slot->load->slots, slot, link);
     count(all, slot->load, -1);
+    if (unseen && all->options.on_unseen_end)
+        all->options.on_unseen_end(all->options.arg, slot->load->ns);
     cr_strmap_remove(all->slots, slot->key);
 }
 

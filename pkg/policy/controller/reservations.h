@@ -22,8 +22,8 @@ enum {
     /* For this long an unanswered write may still be on its way: the API server's own time-out is a minute. */
     CR_RESERVATIONS_UNANSWERED_MS = 2 * 60 * 1000,
     /* A place is given to others when its policy was not planned for this long: the policy may be unreadable, or not
-     * visible. A restart that is under way has its policy planned every few seconds. */
-    CR_RESERVATIONS_KEPT_MS = 10 * 60 * 1000,
+     * visible. A restart that is under way has its policy planned each CR_LOOK_AGAIN_MOST_MS at the latest. */
+    CR_RESERVATIONS_KEPT_MS = 14 * 60 * 1000,
     /* After a start, for a policy that waits for what is still to be listed. */
     CR_RESERVATIONS_EXPECTED_MS = 10 * 1000,
     /* For so long a restart counts against the limit of all namespaces; then it counts in its own namespace only, so
@@ -44,7 +44,10 @@ struct cr_reservations_options {
     /* There is a place for this policy, "ns/name". From any thread that gives one back, under the lock: it must not
      * call back. */
     void (*on_place)(void *arg, const char *policy);
-    void *arg;
+    /* A restart in the namespace has ended that other policies knew of from here only: evictions, or a write that was
+     * refused or never answered. Called as on_place is; NULL: nobody asks. */
+    void (*on_unseen_end)(void *arg, const char *ns);
+    void *arg; /* of both */
 };
 
 struct cr_reservations;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "policy/rules/look_again.h"
 #include "policy/rules/plan_internal.h"
 
 void cr_plan_requeue(struct cr_plan *plan, int64_t after_ms)
@@ -25,6 +26,21 @@ void cr_plan_requeue_restart_by_clock(struct cr_plan *plan, int64_t after_ms)
 {
     enum { LOOK_AGAIN_MS = 60 * 60 * 1000 };
     cr_plan_requeue_restart(plan, after_ms < LOOK_AGAIN_MS ? after_ms : LOOK_AGAIN_MS);
+}
+
+static int64_t precaution_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer, int64_t first_ms)
+{
+    return cr_look_again_ms(first_ms, ctx->world->now_ms - cr_plan_last_progress_ms(consumer));
+}
+
+void cr_plan_look_again(struct plan_ctx *ctx, const struct plan_consumer *consumer, int64_t first_ms)
+{
+    cr_plan_requeue(ctx->plan, precaution_ms(ctx, consumer, first_ms));
+}
+
+void cr_plan_look_again_restart(struct plan_ctx *ctx, const struct plan_consumer *consumer, int64_t first_ms)
+{
+    cr_plan_requeue_restart(ctx->plan, precaution_ms(ctx, consumer, first_ms));
 }
 
 void cr_plan_say_policy(struct cr_plan *plan, bool warning, const char *reason, char *message)

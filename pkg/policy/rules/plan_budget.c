@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 
-enum { LOOK_AGAIN_MS = 60 * 1000 }; /* beside the events of budgets and pods, which come at once */
+enum { LOOK_AGAIN_MS = 60 * 1000 };
 
 /* A workload as budgets see it. */
 struct seen {
@@ -160,12 +160,22 @@ static void ask(const struct plan_ctx *ctx, struct plan_consumer *consumer)
         judge(ctx, consumer, &consumer->way);
 }
 
+/* Budgets, pods and the restarts of others wake the policy at once. Nothing does when budgets can be seen again after
+ * the API server was silent. */
+static void look_again(struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    if (consumer->way.reason == CR_BUDGET_UNSEEN)
+        cr_plan_requeue_restart(ctx->plan, LOOK_AGAIN_MS);
+    else
+        cr_plan_look_again_restart(ctx, consumer, LOOK_AGAIN_MS);
+}
+
 struct cr_gate cr_plan_budget(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     ask(ctx, consumer);
     if (consumer->way.way != CR_BUDGET_BLOCKED)
         return CR_GATE_OPEN;
-    cr_plan_requeue_restart(ctx->plan, LOOK_AGAIN_MS);
+    look_again(ctx, consumer);
     if (consumer->way.reason == CR_BUDGET_SINGLE_REPLICA)
         return cr_gate_make(CR_HOLD_SINGLE_REPLICA, "%s", consumer->way.text);
     return consumer->way.waits ? cr_gate_make(CR_HOLD_BUDGET_WAIT, "budget: waits: %s", consumer->way.text)

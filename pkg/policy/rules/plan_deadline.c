@@ -10,8 +10,7 @@
 
 enum { DEADLINE_MINUTES = 10 };
 
-/* The restart itself, or since then the newest pod. */
-static int64_t last_progress_ms(const struct plan_consumer *consumer)
+int64_t cr_plan_last_progress_ms(const struct plan_consumer *consumer)
 {
     int64_t last_ms = consumer->status->last_restart_ms;
     if (last_ms < consumer->since_ms)
@@ -27,9 +26,13 @@ void cr_plan_deadline(const struct plan_ctx *ctx, struct plan_consumer *consumer
     int64_t deadline_ms = DEADLINE_MINUTES * 60 * 1000 + cr_plan_drain_allowance_ms(consumer);
     struct cr_rollout *rollout = &consumer->rollout;
     if (!consumer->restarted || rollout->state != CR_ROLLOUT_PROGRESSING ||
-        cr_consumer_kind_of(consumer->spec->kind)->has_deadline ||
-        ctx->world->now_ms < last_progress_ms(consumer) + deadline_ms)
+        cr_consumer_kind_of(consumer->spec->kind)->has_deadline)
         return;
+    int64_t left_ms = cr_plan_last_progress_ms(consumer) + deadline_ms - ctx->world->now_ms;
+    if (left_ms > 0) {
+        cr_plan_requeue(ctx->plan, left_ms);
+        return;
+    }
     char before[sizeof rollout->message];
     snprintf(before, sizeof before, "%s", rollout->message);
     rollout->state = CR_ROLLOUT_FAILED;

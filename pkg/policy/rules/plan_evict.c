@@ -14,9 +14,9 @@
 #include "base/strings.h"
 
 enum {
-    LOOK_AGAIN_MS = 5 * 1000,
-    GONE_MS = 60 * 1000, /* a cache that is so long behind is none; then it was not evicted after all */
-    DEADLINE_S = 600,    /* where the workload has none: a Deployment's default */
+    LOOK_AGAIN_MS = 5 * 1000, /* at first, beside the events of pods, budgets and the workload */
+    GONE_MS = 60 * 1000,      /* a cache that is so long behind is none; then it was not evicted after all */
+    DEADLINE_S = 600,         /* where the workload has none: a Deployment's default */
     YOUNG_MS = 2000,
 };
 
@@ -25,6 +25,13 @@ enum {
 bool cr_plan_pod_is_gone(const struct plan_ctx *ctx, const struct cr_world_pod *pod)
 {
     return pod->evicted_ms && ctx->world->now_ms - pod->evicted_ms < GONE_MS;
+}
+
+void cr_plan_await_gone(struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    for (size_t i = 0; i < consumer->world->pods_len; i++)
+        if (cr_plan_pod_is_gone(ctx, &consumer->world->pods[i]))
+            cr_plan_requeue(ctx->plan, consumer->world->pods[i].evicted_ms + GONE_MS - ctx->world->now_ms);
 }
 
 bool cr_plan_came_by_eviction(const struct plan_consumer *consumer, const struct cr_world_pod *pod)
@@ -274,7 +281,7 @@ void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, s
     else
         cr_plan_set_state(consumer->status, CR_CONSUMER_PENDING);
     if (waits)
-        cr_plan_requeue_restart(ctx->plan, LOOK_AGAIN_MS);
+        cr_plan_look_again_restart(ctx, consumer, LOOK_AGAIN_MS);
     if (waits || consumer->way.pod == SIZE_MAX || too_young(ctx, consumer))
         return;
     cr_plan_begin(ctx, consumer);
@@ -328,7 +335,7 @@ void cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size
 {
     size_t pod = 0;
     const struct cr_world_pod *new_one = awaited(ctx, consumer);
-    cr_plan_requeue(ctx->plan, LOOK_AGAIN_MS);
+    cr_plan_look_again(ctx, consumer, LOOK_AGAIN_MS);
     if (find_repair(ctx, consumer, &pod)) {
         repair(ctx, consumer, index, pod);
     } else if (new_one) {

@@ -326,6 +326,33 @@ static struct look *prepare_looks(const struct plan_ctx *ctx, const struct plan_
     return looks;
 }
 
+static void requeue_at(const struct plan_ctx *ctx, int64_t at_ms)
+{
+    if (ctx->world->now_ms < at_ms)
+        cr_plan_requeue(ctx->plan, at_ms - ctx->world->now_ms);
+}
+
+/* A pod without evidence has it, or is late, by the time alone. */
+static void await_pod(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index)
+{
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        const struct plan_change *change = &consumer->changes[k];
+        if (!change->concerns || badness(cr_plan_evidence_of(ctx, consumer, index, k)) <= badness(CR_EVIDENCE_INFERRED))
+            continue;
+        requeue_at(ctx, change->since_ms + CR_KUBELET_REFRESH_MS + change->max_delay_ms);
+        requeue_at(ctx,
+                   cr_plan_deadline_ms(consumer, change) + later_ms(consumer, change, &consumer->world->pods[index]));
+    }
+}
+
+/* Also a pod that is missing is late then. */
+static void await_deadlines(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    for (size_t k = 0; k < ctx->changes_len && !cr_plan_enough_pods(consumer); k++)
+        if (consumer->changes[k].concerns)
+            requeue_at(ctx, cr_plan_deadline_ms(consumer, &consumer->changes[k]));
+}
+
 void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
@@ -338,11 +365,13 @@ void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
         char why[WHY] = "";
         enum cr_evidence evidence = judge_pod(ctx, consumer, i, looks, why);
         count(&status->pods, evidence);
+        await_pod(ctx, consumer, i);
         if (badness(evidence) < badness(CR_EVIDENCE_UNKNOWN) || status->examples.len >= CR_EXAMPLES_MAX)
             continue;
         cr_autofree char *line = cr_asprintf("%s: %s", consumer->world->pods[i].name, why);
         cr_strvec_add(&status->examples, line);
     }
+    await_deadlines(ctx, consumer);
     for (size_t k = 0; k < ctx->changes_len; k++) {
         cr_strvec_dispose(&looks[k].others);
         cr_plan_trust_look_dispose(&looks[k].trust);

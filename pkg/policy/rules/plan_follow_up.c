@@ -13,6 +13,8 @@ enum {
     AWAITED_NUDGES_MAX = 4, /* but for those that wait for their kubelets (plan_kubelet_cache.c) */
     PROBE_SLACK_MS = 5000,  /* a probe's own time-out, and the queue */
     PROBES_PER_SECOND = 250,
+    LONG_HELD_MS = 60 * 60 * 1000, /* a window or a budget may hold a restart for days */
+    LONG_HELD_PAUSE_MS = 5 * 60 * 1000,
     PAUSE_WITHOUT_EVIDENCE_MS = 2000,
     RECORD_MS = 3000, /* a trust domain writes, and has that on record, within a second */
     RECORD_PAUSE_MS = 100,
@@ -146,11 +148,20 @@ int64_t cr_plan_probe_pause_ms(const struct plan_consumer *consumer, int64_t age
     return pause_ms > least_ms ? pause_ms : least_ms;
 }
 
+/* A gate holds its restart, as far as is on record or planned. */
+static bool is_held(const struct plan_consumer *consumer)
+{
+    const struct cr_consumer_status *status = consumer->status;
+    return status->gate.hold && (status->state == CR_CONSUMER_PENDING || status->state == CR_CONSUMER_BLOCKED);
+}
+
 static int64_t probe_interval_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     const struct cr_policy_verify *verify = &consumer->spec->verify;
     size_t places = verify->endpoints_len + (verify->certs_port != 0) + (cr_plan_reloader_port(ctx, consumer) != 0);
-    return cr_plan_probe_pause_ms(consumer, ctx->world->now_ms - newest_ms(consumer), places);
+    int64_t age_ms = ctx->world->now_ms - newest_ms(consumer);
+    int64_t pause_ms = cr_plan_probe_pause_ms(consumer, age_ms, places);
+    return age_ms >= LONG_HELD_MS && pause_ms < LONG_HELD_PAUSE_MS && is_held(consumer) ? LONG_HELD_PAUSE_MS : pause_ms;
 }
 
 bool cr_plan_seen_old_lately(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
@@ -296,6 +307,7 @@ void cr_plan_follow_up(struct plan_ctx *ctx, struct plan_consumer *consumer, siz
     if (!cr_plan_may_act(ctx))
         return;
     bool evicting = false;
+    cr_plan_await_gone(ctx, consumer);
     for (size_t i = 0; i < consumer->world->pods_len; i++) {
         maybe_probe(ctx, consumer, index, i);
         evicting = evicting || maybe_evict(ctx, consumer, index, i);

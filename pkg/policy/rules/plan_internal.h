@@ -352,6 +352,8 @@ void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, s
 void cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
 /* This process has evicted the pod, and the cache does not show that yet. */
 bool cr_plan_pod_is_gone(const struct plan_ctx *ctx, const struct cr_world_pod *pod);
+/* Plans again when such a pod that is still there counts as not evicted after all. */
+void cr_plan_await_gone(struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* The pod replaces one that was evicted for the present changes. */
 bool cr_plan_came_by_eviction(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
 /* A restart must replace the pod. */
@@ -370,6 +372,8 @@ struct cr_gate cr_plan_paused(void);
 /* plan_deadline.c: a rollout for us that has stood still for too long has failed, if its kind has no deadline of its
  * own. */
 void cr_plan_deadline(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* When the consumer last moved: the change, its restart, or the newest pod. */
+int64_t cr_plan_last_progress_ms(const struct plan_consumer *consumer);
 /* plan_drain.c: which old pods still drain. Call it once it is known which pods are new. */
 void cr_plan_find_drain(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* An old pod drains, or should have ended and is still there. */
@@ -398,6 +402,10 @@ void cr_plan_requeue(struct cr_plan *plan, int64_t after_ms);
 void cr_plan_requeue_restart(struct cr_plan *plan, int64_t after_ms);
 /* The same for a wall-clock time. The clock may be set meanwhile, so it is looked at each hour. */
 void cr_plan_requeue_restart_by_clock(struct cr_plan *plan, int64_t after_ms);
+/* An event wakes the policy when the consumer's wait ends; the look is a precaution (look_again.h). first_ms: its first
+ * pause. */
+void cr_plan_look_again(struct plan_ctx *ctx, const struct plan_consumer *consumer, int64_t first_ms);
+void cr_plan_look_again_restart(struct plan_ctx *ctx, const struct plan_consumer *consumer, int64_t first_ms);
 /* Emits an Event about the policy, because of one of its Secrets. Takes message. */
 void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
                         char *message);

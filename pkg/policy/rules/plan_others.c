@@ -5,10 +5,11 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/strings.h"
+#include "policy/rules/look_again.h"
 
 enum {
     CONFLICTS_SHOWN = 10,
-    LOOK_AGAIN_MS = 5 * 1000, /* beside the events of the other policy */
+    LOOK_AGAIN_MS = 5 * 1000, /* at first, beside the events of the other policy */
     SEEN_BY_ALL_MS = 30 * 1000,
 };
 
@@ -64,6 +65,15 @@ bool cr_plan_waits_for_other(const struct plan_ctx *ctx, const struct plan_consu
     return waits_for(ctx, consumer, change) != NULL;
 }
 
+/* The other policy's status wakes this one. Where the two cannot be compared, time decides as well. */
+static void look_again(const struct plan_ctx *ctx, const struct cr_world_other *other, int64_t since_ms)
+{
+    int64_t waited_ms = ctx->world->now_ms - since_ms;
+    cr_plan_requeue(ctx->plan, cr_look_again_ms(LOOK_AGAIN_MS, waited_ms));
+    if (other->other_keys && waited_ms < SEEN_BY_ALL_MS)
+        cr_plan_requeue(ctx->plan, SEEN_BY_ALL_MS - waited_ms);
+}
+
 void cr_plan_wait_for_others(const struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
@@ -76,7 +86,7 @@ void cr_plan_wait_for_others(const struct plan_ctx *ctx, struct plan_consumer *c
         cr_plan_set_held(status, CR_CONSUMER_VERIFYING,
                          cr_gate_make(CR_HOLD_OTHER_POLICY, "CertRotationPolicy %s, which has Secret %s for it",
                                       other->policy, ctx->changes[k].secret->name));
-        cr_plan_requeue(ctx->plan, LOOK_AGAIN_MS);
+        look_again(ctx, other, ctx->pending[k]->pending.since_ms);
         return;
     }
 }

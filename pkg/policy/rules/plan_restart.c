@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 
-enum { WAIT_AGAIN_MS = 5 * 1000 };
+enum { WAIT_AGAIN_MS = 5 * 1000 }; /* at first, beside the events of the workload and its pods */
 
 /* --- one restart per rotation --- */
 
@@ -94,7 +94,7 @@ static void wait_for_evidence(struct plan_ctx *ctx, struct plan_consumer *consum
     }
     if (!cr_plan_await_drain(consumer))
         cr_plan_set_held(consumer->status, CR_CONSUMER_VERIFYING, cr_plan_switched_off(ctx));
-    cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
+    cr_plan_look_again(ctx, consumer, WAIT_AGAIN_MS);
 }
 
 static struct cr_json *restart_annotations(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
@@ -306,7 +306,7 @@ static void follow_rollout(struct plan_ctx *ctx, struct plan_consumer *consumer,
     case CR_ROLLOUT_PROGRESSING:
         if (!cr_plan_await_drain(consumer))
             cr_plan_set_state(status, CR_CONSUMER_RESTARTING);
-        cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
+        cr_plan_look_again(ctx, consumer, WAIT_AGAIN_MS);
         return;
     }
 }

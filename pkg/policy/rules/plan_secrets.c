@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "pki/paths.h"
 
 static void name_rotation(const struct cr_policy *policy, const struct cr_secret_status *secret,
                           const char *resource_version, char id[24])
@@ -311,6 +312,15 @@ static bool hold_for_names(struct plan_ctx *ctx, struct cr_secret_status *secret
     return true;
 }
 
+/* Only the clock makes a leaf valid, and each look reads the Secret from the API server. */
+static void await_validity(struct plan_ctx *ctx, const struct cr_world_secret *now)
+{
+    enum { LEAST_MS = 30 * 1000, MOST_MS = 60 * 60 * 1000 };
+    int64_t left_ms = now->refused_not_before_ms - CR_CLOCK_SKEW_MS - ctx->world->now_ms;
+    left_ms = left_ms < MOST_MS ? left_ms : MOST_MS; /* the clock may be set meanwhile */
+    cr_plan_requeue(ctx->plan, left_ms > 0 ? left_ms : LEAST_MS);
+}
+
 static void look_at(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
 {
     secret->problem_not_after_ms = 0;
@@ -323,7 +333,7 @@ static void look_at(struct plan_ctx *ctx, struct cr_secret_status *secret, const
         set_problem(ctx, secret, cr_material_problem_name(now->problem), cr_or_empty(now->problem_text));
         secret->problem_not_after_ms = now->refused_not_after_ms;
         if (now->problem == CR_MATERIAL_NOT_YET)
-            cr_plan_requeue(ctx->plan, 30 * 1000);
+            await_validity(ctx, now);
         return;
     }
     if (has_expired(ctx, now)) {

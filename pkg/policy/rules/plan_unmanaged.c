@@ -6,8 +6,9 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "policy/rules/look_again.h"
 
-enum { LOOK_AGAIN_MS = 60 * 1000 }; /* its end is no event of the policy's */
+enum { LOOK_AGAIN_MS = 60 * 1000 }; /* at first, beside the event of its end */
 
 bool cr_plan_add_unmanaged(struct plan_ctx *ctx, struct cr_buf *text)
 {
@@ -25,7 +26,7 @@ bool cr_plan_add_unmanaged(struct plan_ctx *ctx, struct cr_buf *text)
                       "change of %s, or too soon after it, and may have what was there before. Restart it by hand.",
                       text->len ? " " : "", unmanaged->oldest, unmanaged->pods > 1 ? ", the oldest of several," : "",
                       secret, when);
-        cr_plan_requeue(ctx->plan, LOOK_AGAIN_MS);
+        cr_plan_requeue(ctx->plan, cr_look_again_ms(LOOK_AGAIN_MS, ctx->world->now_ms - at_ms));
     }
     return text->len > before;
 }

@@ -11,6 +11,8 @@
 
 enum {
     LOOK_AGAIN_MAX_MS = 24 * 3600 * 1000,
+    UNREAD_AGAIN_MS = 30 * 1000,
+    UNMANAGED_AGAIN_MS = 60 * 1000, /* the end of such a pod is no event of the policy's */
 };
 
 static const char unmanaged[] = CR_REASON_UNMANAGED_POD;
@@ -44,6 +46,66 @@ static char *not_acted_on(const struct cr_policy *policy)
     return cr_asprintf("This version of certroll does not act on: %s.", fields);
 }
 
+/* --- opaque material that cannot be digested: reported where it matters --- */
+
+/* Whether a change of these entries would concern the consumer: as it is decided when there is one. */
+static bool would_concern(const struct plan_ctx *ctx, size_t consumer, const struct cr_secret_change *change)
+{
+    const struct cr_world *world = ctx->world;
+    if (!world->consumers[consumer].found)
+        return false;
+    struct cr_decide_input input = {.consumer = &world->policy->consumers[consumer],
+                                    .pod_spec =
+                                        cr_json_at(world->consumers[consumer].workload, "spec", "template", "spec"),
+                                    .catalogue = world->catalogue,
+                                    .changes = change,
+                                    .changes_len = 1};
+    CR_CLEANUP(cr_decision) struct cr_decision decision = {0};
+    cr_decide(&input, &decision);
+    return decision.kind != CR_DECISION_NONE;
+}
+
+static const char *who_takes(const struct plan_ctx *ctx, size_t secret)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    const struct cr_material *material = ctx->world->secrets[secret].material;
+    for (size_t i = 0; i < material->opaque_keys.len; i++) {
+        cr_autofree char *name =
+            cr_strndup(material->opaque_keys.items[i], cr_opaque_key_len(material->opaque_keys.items[i]));
+        cr_strvec_add(&names, name);
+    }
+    const struct cr_secret_change change = {
+        .secret = &ctx->world->policy->secrets[secret], .changes = CR_CHANGE_OPAQUE, .opaque_keys = &names};
+    for (size_t i = 0; i < ctx->world->policy->consumers_len; i++)
+        if (would_concern(ctx, i, &change))
+            return ctx->world->policy->consumers[i].name;
+    return NULL;
+}
+
+/* In words, which opaque material some consumer takes and the operator cannot look at; NULL: none. Owned. */
+static char *say_unread(const struct plan_ctx *ctx)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    const char *why = NULL;
+    for (size_t i = 0; i < ctx->world->policy->secrets_len; i++) {
+        const struct cr_world_secret *secret = &ctx->world->secrets[i];
+        if (!secret->material || !cr_streq(secret->material->opaque, CR_OPAQUE_UNREAD))
+            continue;
+        const char *consumer = who_takes(ctx, i);
+        if (!consumer)
+            continue;
+        cr_plan_requeue(ctx->plan, UNREAD_AGAIN_MS);
+        if (!secret->opaque_problem)
+            continue;
+        why = secret->opaque_problem;
+        cr_buf_printf(&text, "%sSecret %s (consumer %s)", text.len ? ", " : "", ctx->world->policy->secrets[i].name,
+                      consumer);
+    }
+    return text.len ? cr_asprintf("Opaque material is not looked at, because %s: %s.", why, cr_buf_text(&text)) : NULL;
+}
+
+/* --- what belongs to the policy and is not acted on --- */
+
 /* A sentence; the first problem is the reason. Takes line. */
 static void add_problem(struct cr_buf *text, const char **reason, const char *word, char *line)
 {
@@ -74,7 +136,7 @@ static void add_not_acted_on(struct plan_ctx *ctx, struct cr_buf *text, const ch
 {
     const struct cr_policy *policy = ctx->world->policy;
     char *unsupported = not_acted_on(policy);
-    char *unread = cr_plan_unread(ctx);
+    char *unread = say_unread(ctx);
     if (unsupported)
         add_problem(text, reason, "NotActedOn", unsupported);
     if (unread)
@@ -256,6 +318,30 @@ static void has_converged(struct plan_ctx *ctx)
     set(ctx, "Converged", true, baseline ? "Baseline" : "Converged", cr_buf_text(&text));
 }
 
+/* Pods that use a Secret and belong to no workload: made by hand, or by a controller of a kind that is not known here.
+ * They are neither restarted nor probed, so nothing is known of a pod that came before the last change, or so soon
+ * after it that its kubelet may have had the old Secret; "every consumer has it" would be wrong. */
+static bool add_unmanaged(struct plan_ctx *ctx, struct cr_buf *text)
+{
+    size_t before = text->len;
+    for (size_t i = 0; ctx->world->unmanaged && i < ctx->world->policy->secrets_len; i++) {
+        const struct cr_unmanaged_pods *pods = &ctx->world->unmanaged[i];
+        const char *secret = ctx->world->policy->secrets[i].name;
+        int64_t at_ms = pods->pods ? cr_status_secret(&ctx->plan->status, secret)->changed_ms : 0;
+        if (!at_ms || pods->created_ms >= at_ms + CR_KUBELET_REFRESH_MS)
+            continue;
+        char when[CR_TIME_TEXT];
+        cr_time_format(at_ms, when);
+        cr_buf_printf(text,
+                      "%sPod %s%s uses Secret %s and belongs to no workload that certroll knows: it came before the "
+                      "change of %s, or too soon after it, and may have what was there before. Restart it by hand.",
+                      text->len ? " " : "", pods->oldest, pods->pods > 1 ? ", the oldest of several," : "", secret,
+                      when);
+        cr_plan_requeue(ctx->plan, UNMANAGED_AGAIN_MS);
+    }
+    return text->len > before;
+}
+
 /* What the pods of idle consumers were seen to show, or were not. The worst reason counts. */
 static enum cr_hold add_unseen(const struct plan_ctx *ctx, struct cr_buf *text)
 {
@@ -290,7 +376,7 @@ static void converged(struct plan_ctx *ctx)
         const char *reason = NULL;
         add_unmet(ctx, &text, &reason);
         add_refused(ctx, &text, &reason);
-        if (cr_plan_add_unmanaged(ctx, &text) && !reason)
+        if (add_unmanaged(ctx, &text) && !reason)
             reason = unmanaged;
         if (ctx->world->trust_refused)
             add_problem(&text, &reason, cr_trust_reason_name(ctx->world->trust_refused),
@@ -510,7 +596,7 @@ static void degraded(struct plan_ctx *ctx)
         reason = "KeyTypeNotAccepted";
     if (add_breakers(ctx, &text) && !reason)
         reason = cr_hold_event(CR_HOLD_CIRCUIT_BREAKER);
-    if (cr_plan_add_unmanaged(ctx, &text)) {
+    if (add_unmanaged(ctx, &text)) {
         say_unmanaged(ctx, &text);
         reason = reason ? reason : unmanaged;
     }

@@ -1,11 +1,14 @@
 #include "rotation/plan_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
 #include "rotation/usage.h"
+
+enum { DEADLINE_MINUTES = 10 };
 
 void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state)
 {
@@ -293,6 +296,37 @@ static void sum_up(const struct plan_ctx *ctx, struct plan_consumer *consumer)
         read_last_restart(consumer);
 }
 
+/* --- a rollout that stands still --- */
+
+/* The restart itself, or since then the newest pod. */
+static int64_t last_progress_ms(const struct plan_consumer *consumer)
+{
+    int64_t last_ms = consumer->status->last_restart_ms;
+    if (last_ms < consumer->since_ms)
+        last_ms = consumer->since_ms;
+    for (size_t i = 0; i < consumer->world->pods_len; i++)
+        if (consumer->world->pods[i].created_ms > last_ms)
+            last_ms = consumer->world->pods[i].created_ms;
+    return last_ms;
+}
+
+/* A Deployment has a deadline (spec.progressDeadlineSeconds), and its controller says when it has passed (rollout.c);
+ * StatefulSets and DaemonSets have none, so theirs is a Deployment's default. Their new pods come when the old ones
+ * have ended, so that a drain is given its time first. */
+static void apply_deadline(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    int64_t deadline_ms = DEADLINE_MINUTES * 60 * 1000 + cr_plan_drain_allowance_ms(consumer);
+    struct cr_rollout *rollout = &consumer->rollout;
+    if (!consumer->restarted || rollout->state != CR_ROLLOUT_PROGRESSING ||
+        cr_streq(consumer->spec->kind, "Deployment") || ctx->world->now_ms < last_progress_ms(consumer) + deadline_ms)
+        return;
+    char before[sizeof rollout->message];
+    snprintf(before, sizeof before, "%s", rollout->message);
+    rollout->state = CR_ROLLOUT_FAILED;
+    snprintf(rollout->message, sizeof rollout->message, "no new pod for %lld minutes: %.120s",
+             (long long)(deadline_ms / 60 / 1000), before);
+}
+
 /* --- state --- */
 
 /* What a fall-back was for, once its restart is done: what was seen then is not on record yet. */
@@ -375,7 +409,7 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
     sum_up(ctx, consumer);
     if (!by_api(consumer)) /* else nothing rolls */
         cr_rollout_judge(consumer->spec->kind, consumer->world->workload, &consumer->rollout);
-    cr_plan_deadline(ctx, consumer);
+    apply_deadline(ctx, consumer);
     cr_plan_recall_evictions(ctx, consumer);
     cr_plan_evidence(ctx, consumer);
     cr_plan_fall_back(ctx, consumer);
@@ -389,11 +423,53 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
     consumer->under_way = cr_plan_evictions_go_on(ctx, consumer);
 }
 
+/* --- which entry of the status is which consumer's: it is the workload that is remembered, not its name in the policy
+ * --- */
+
+static bool is_of(const struct cr_consumer_status *known, const struct cr_policy_consumer *spec)
+{
+    return cr_streq(known->target, spec->target) && cr_streq(known->kind, spec->kind);
+}
+
+/* NULL: nothing is remembered of it. One without a target is known by its name. */
+static struct cr_consumer_status *find(struct cr_policy_status *status, const struct cr_policy_consumer *spec)
+{
+    for (size_t i = 0; i < status->consumers_len; i++)
+        if (is_of(&status->consumers[i], spec))
+            return &status->consumers[i];
+    struct cr_consumer_status *named = cr_status_consumer(status, spec->name);
+    return named && !named->target ? named : NULL;
+}
+
+/* Makes the status's consumers parallel to the policy's, each with what is remembered of its workload, whatever that
+ * was called before; what belongs to no consumer any more is forgotten. */
+static void keep_consumers(const struct cr_policy *policy, struct cr_policy_status *status)
+{
+    static const struct cr_strvec none = {0};
+    struct cr_consumer_status *kept = cr_calloc(policy->consumers_len + 1, sizeof *kept);
+    for (size_t i = 0; i < policy->consumers_len; i++) {
+        const struct cr_policy_consumer *spec = &policy->consumers[i];
+        struct cr_consumer_status *known = find(status, spec);
+        if (known) {
+            kept[i] = *known;
+            *known = (struct cr_consumer_status){0};
+        }
+        cr_strset(&kept[i].name, spec->name);
+        cr_strset(&kept[i].kind, spec->kind);
+        cr_strset(&kept[i].target, spec->target);
+        kept[i].found = spec->found;
+    }
+    cr_status_keep_consumers(status, &none);
+    free(status->consumers);
+    status->consumers = kept;
+    status->consumers_len = policy->consumers_len;
+}
+
 void cr_plan_consumers(struct plan_ctx *ctx)
 {
     const struct cr_policy *policy = ctx->world->policy;
     struct cr_policy_status *status = &ctx->plan->status;
-    cr_plan_keep_consumers(policy, status);
+    keep_consumers(policy, status);
 
     ctx->consumers_len = policy->consumers_len;
     ctx->consumers = cr_calloc(policy->consumers_len, sizeof *ctx->consumers);

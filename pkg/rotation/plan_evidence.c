@@ -33,6 +33,12 @@ static int64_t later_ms(const struct plan_consumer *consumer, const struct plan_
     return change->classes && pod->created_ms > begun ? pod->created_ms - begun : 0;
 }
 
+/* The pod of a workload that is restarted by time came after its last restart. */
+static bool is_since_restart(const struct plan_consumer *consumer, const struct cr_world_pod *pod)
+{
+    return pod->created_ms && pod->created_ms >= cr_plan_restarted_at_ms(consumer->world->workload);
+}
+
 /* The pod's template already had what this consumer is restarted for, or the pod came by an eviction for it. */
 bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                         const struct cr_world_pod *pod, size_t change)
@@ -47,7 +53,7 @@ bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *
         value = cr_restart_annotation_read(cr_json_at(pod->pod, "metadata", "annotations"), name,
                                            cr_json_string_at(workload, "metadata", "uid"));
     else
-        value = cr_plan_is_since_restart(consumer, pod) ? cr_restart_annotation_of(workload, name) : NULL;
+        value = is_since_restart(consumer, pod) ? cr_restart_annotation_of(workload, name) : NULL;
     if (cr_restart_annotation_covers(value, &ctx->pending[change]->pending.target, consumer->changes[change].classes))
         return true;
     /* The template may be known to be right by other means than its digests. */
@@ -395,7 +401,11 @@ bool cr_plan_past_deadline(const struct plan_ctx *ctx, const struct plan_consume
     return late;
 }
 
-int cr_plan_late_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change, unsigned class)
+/* --- the fall-back: what was to be reloaded was seen not to be, and is restarted for --- */
+
+/* Pods that were seen, after the deadline and lately, to have the old material of this change, in one of the classes.
+ */
+static int late_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change, unsigned class)
 {
     int late = 0;
     int64_t deadline = cr_plan_deadline_ms(consumer, &consumer->changes[change]);
@@ -406,4 +416,73 @@ int cr_plan_late_pods(const struct plan_ctx *ctx, const struct plan_consumer *co
                 cr_plan_seen_old_lately(ctx, consumer, i, change);
     }
     return late;
+}
+
+/* Pods of the class that has most of them. *classes: those that have any. */
+static int count_late(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t k, unsigned *classes)
+{
+    int most = 0;
+    unsigned reloads = consumer->decision.secrets[k].reload_classes & CR_PLAN_FALLS_BACK;
+    *classes = 0;
+    for (unsigned class = CR_CLASS_LEAF; class <= CR_CLASS_TRUST; class <<= 1) {
+        int late = reloads & class ? late_pods(ctx, consumer, k, class) : 0;
+        *classes |= late ? class : 0u;
+        most = late > most ? late : most;
+    }
+    return most;
+}
+
+/* Hot reload was expected, did not happen, and old material is positively still there; or it was, and the replacements
+ * of the pods that had it are still to come. *late_pods: how many pods have it now. */
+static bool find_late_changes(struct plan_ctx *ctx, struct plan_consumer *consumer, int *late_pods)
+{
+    bool found = false;
+    *late_pods = 0;
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        struct plan_change *change = &consumer->changes[k];
+        if (!change->concerns || change->classes)
+            continue;
+        int late = count_late(ctx, consumer, k, &change->seen_late);
+        if (late || cr_plan_was_evicted_for(ctx, consumer, k)) {
+            change->classes =
+                late ? change->seen_late : consumer->decision.secrets[k].reload_classes & CR_PLAN_FALLS_BACK;
+            found = true;
+        }
+        *late_pods = late > *late_pods ? late : *late_pods;
+        int64_t deadline = cr_plan_deadline_ms(consumer, change);
+        if (ctx->world->now_ms < deadline)
+            cr_plan_requeue(ctx->plan, deadline - ctx->world->now_ms);
+    }
+    return found;
+}
+
+static bool is_late_with(const struct plan_ctx *ctx, const struct plan_consumer *consumer, unsigned class)
+{
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (consumer->changes[k].seen_late & class)
+            return true;
+    return false;
+}
+
+void cr_plan_fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    if (!cr_plan_may_act(ctx) || consumer->spec->verify.on_timeout == CR_ON_TIMEOUT_REPORT)
+        return;
+    int late = 0;
+    if (!find_late_changes(ctx, consumer, &late))
+        return;
+    consumer->needs_restart = true;
+    consumer->restarted = false;
+    consumer->decision.unknown = false;
+    if (!late)
+        return;
+    cr_autofree char *expected = consumer->decision.reason;
+    consumer->decision.reason =
+        cr_asprintf("%d of %d pods %s past the deadline, so %s did not happen: "
+                    "restart. (Expected was: %s)",
+                    late, consumer->status->pods.total,
+                    is_late_with(ctx, consumer, CR_CLASS_LEAF) ? "still serve the old leaf" : "still go by the old CAs",
+                    consumer->decision.kind == CR_DECISION_TRIGGER ? "the reload by its reloader" : "hot reload",
+                    cr_or_empty(expected));
+    consumer->decision.kind = CR_DECISION_RESTART;
 }

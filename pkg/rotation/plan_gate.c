@@ -18,6 +18,11 @@ struct cr_gate cr_plan_switched_off(const struct plan_ctx *ctx)
     return policy->mode == CR_MODE_PLAN ? cr_gate_make(CR_HOLD_PLAN_MODE, "mode: Plan") : CR_GATE_OPEN;
 }
 
+struct cr_gate cr_plan_paused(void)
+{
+    return cr_gate_make(CR_HOLD_PAUSED, "the workload is paused");
+}
+
 static struct cr_gate forbidden(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     const struct cr_policy *policy = ctx->world->policy;
@@ -73,6 +78,55 @@ static struct cr_gate at_any_time(struct plan_ctx *ctx, struct plan_consumer *co
     return gate;
 }
 
+/* What forbids a restart now for workloads of its kind. */
+static struct cr_gate kind_gate(struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    const struct cr_rollout *rollout = &consumer->rollout;
+    if (cr_streq(consumer->spec->kind, "ReplicaSet") && ctx->world->policy->restart.method == CR_RESTART_ROLLOUT)
+        return cr_gate_make(CR_HOLD_BARE_REPLICA_SET,
+                            "a ReplicaSet without a Deployment replaces no pod by itself: set restart.method: Auto to "
+                            "have its old pods evicted, or delete them by hand, one after the other");
+    if (!cr_plan_restarts_by_time(consumer) || !rollout->busy)
+        return CR_GATE_OPEN;
+    if (rollout->state == CR_ROLLOUT_PAUSED)
+        return cr_plan_paused();
+    return cr_gate_make(rollout->state == CR_ROLLOUT_PROGRESSING ? CR_HOLD_UPDATING : CR_HOLD_UPDATE_FAILED,
+                        "the Rollout is busy: %s", rollout->message);
+}
+
+static const struct plan_consumer *listed(const struct plan_ctx *ctx, const char *name)
+{
+    for (size_t i = 0; i < ctx->consumers_len; i++)
+        if (!ctx->consumers[i].spec->found && cr_streq(ctx->consumers[i].spec->name, name))
+            return &ctx->consumers[i];
+    return NULL;
+}
+
+/* All that is pending, whichever Secret it is about: an order is often one between Secrets. */
+static bool has_finished(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (!cr_plan_has(ctx, consumer, k))
+            return false;
+    return true;
+}
+
+/* spec.consumers[].after: a consumer is restarted when those that it comes after have finished. */
+static struct cr_gate order(struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    const struct cr_strvec *after = &consumer->spec->after;
+    for (size_t i = 0; i < after->len; i++) {
+        const struct plan_consumer *before = listed(ctx, after->items[i]);
+        if (!before)
+            return cr_gate_make(CR_HOLD_ORDER_UNKNOWN,
+                                "after: nobody can tell when %s has finished: it is of a kind that is not acted on",
+                                after->items[i]);
+        if (!has_finished(ctx, before))
+            return cr_gate_make(CR_HOLD_ORDER, "after: waits for %s", after->items[i]);
+    }
+    return CR_GATE_OPEN;
+}
+
 static struct cr_gate coalesce(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     int64_t due = cr_plan_coalesced_ms(ctx, consumer);
@@ -91,10 +145,10 @@ static const struct {
     bool yields; /* to the distrust of a CA */
 } gates[] = {
     {at_any_time, false},
-    {cr_plan_kind_gate, false},
+    {kind_gate, false},
     {cr_plan_window, true},
     {cr_plan_breaker, true},
-    {cr_plan_order, true},
+    {order, true},
     {cr_plan_budget, false},
     {coalesce, true},
     {cr_plan_unverifiable_gate, false},

@@ -102,31 +102,16 @@ unsigned cr_plan_unrecorded(const struct plan_ctx *ctx, const struct cr_secret_s
  * later than that restart. None: now. */
 int64_t cr_plan_unrecorded_since_ms(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
                                     const struct cr_world_secret *now);
-/* plan_vanished.c: in words, what was in the Secret and is missed now; NULL: nothing. Owned. */
-char *cr_plan_vanished(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
-                       const struct cr_material *now);
 /* plan_names.c: the leaves that consumers may show to clients that ask for a name, by their Secrets. Call it before all
  * functions below. */
 void cr_plan_names_make(struct plan_ctx *ctx);
 void cr_plan_names_dispose(struct plan_ctx *ctx);
-/* A Secret of the policy as it is now, by its name; borrowed. NULL: the policy has none of that name. */
-const struct cr_world_secret *cr_plan_world_secret(const struct plan_ctx *ctx, const char *name);
 /* What becomes of a leaf of this Secret without a name in use, by its annotation; otherwise: without an annotation. */
 enum cr_on_missing_name cr_plan_on_missing_name(const struct plan_ctx *ctx, const char *secret,
                                                 enum cr_on_missing_name otherwise);
 /* In words, which names in use that leaf of the Secret is not for, so that it is held; NULL: none. Owned. */
 char *cr_plan_missing_names(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
                             const struct cr_material *leaf);
-/* Whether a leaf that its consumers may have is for the name. */
-bool cr_plan_was_for(const struct cr_secret_status *secret, const char *name);
-/* Adds a name to a sentence that shows the first few. before: how many names there are already; of: what asks for the
- * name. Returns how many there are now. */
-size_t cr_plan_add_name(struct cr_buf *text, size_t before, const char *name, const char *of);
-/* Ends the sentence. */
-void cr_plan_end_names(struct cr_buf *text, size_t count);
-/* plan_hosts.c: adds the hosts of Ingresses and Gateways for which the leaf is held. Returns as cr_plan_add_name. */
-size_t cr_plan_add_held_hosts(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
-                              const struct cr_material *leaf, size_t before, struct cr_buf *text);
 /* Adds to a condition the problems of names in use that hold nothing. Returns the reason of the first, static; NULL:
  * there are none. */
 const char *cr_plan_add_host_warnings(const struct plan_ctx *ctx, struct cr_buf *text);
@@ -141,12 +126,6 @@ struct plan_names_checked {
 struct plan_names_checked cr_plan_names_checked(const struct plan_ctx *ctx);
 /* In words, which names of a leaf the next leaf is not for; NULL: it is for all of them. Owned. */
 char *cr_plan_lost_names(const struct cr_material *before, const struct cr_material *now);
-/* plan_opaque.c: in words, which opaque material some consumer takes and the operator cannot look at; NULL: none.
- * Owned. */
-char *cr_plan_unread(const struct plan_ctx *ctx);
-/* plan_keep.c: makes the status's consumers parallel to the policy's, each with what is remembered of its workload,
- * whatever that was called before; what belongs to no consumer any more is forgotten. */
-void cr_plan_keep_consumers(const struct cr_policy *policy, struct cr_policy_status *status);
 /* plan_consumers.c: what is decided and demanded for each consumer; then acts for it. */
 void cr_plan_consumers(struct plan_ctx *ctx);
 /* The last restart, whoever did it, as the workload's template (an Argo Rollout's spec) says; 0: it says none. */
@@ -156,6 +135,8 @@ void cr_plan_consumers_dispose(struct plan_ctx *ctx);
 const char *cr_plan_restart_annotation(const struct plan_consumer *consumer, const char *secret);
 /* plan_restart.c: what is done for a consumer, and its state. */
 void cr_plan_act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+/* Its kind is restarted by a time and not by its pod template: an Argo Rollout. */
+bool cr_plan_restarts_by_time(const struct plan_consumer *consumer);
 /* The rotations that this consumer is, or was, restarted for, by id: "a,b". Owned. */
 char *cr_plan_rotations_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state);
@@ -200,8 +181,6 @@ struct cr_gate cr_plan_breaker(struct plan_ctx *ctx, struct plan_consumer *consu
 /* What the status says of the same workload; NULL: nothing. */
 const struct cr_consumer_status *cr_plan_on_record(const struct cr_policy_status *status,
                                                    const struct cr_consumer_status *consumer);
-/* plan_unmanaged.c: says which pods of no workload may have what a Secret held before; false: there are none. */
-bool cr_plan_add_unmanaged(struct plan_ctx *ctx, struct cr_buf *text);
 
 /* All counted restarts of the consumer are on record: another one may overwrite what its template shows. */
 bool cr_plan_restarts_are_recorded(const struct cr_policy_status *recorded, const struct cr_consumer_status *consumer);
@@ -212,6 +191,7 @@ struct cr_gate cr_plan_gate(struct plan_ctx *ctx, struct plan_consumer *consumer
 struct cr_gate cr_plan_gate_again(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* The gate for a policy that is suspended, in mode Plan, or being deleted. */
 struct cr_gate cr_plan_switched_off(const struct plan_ctx *ctx);
+struct cr_gate cr_plan_paused(void);
 /* Until when further changes are waited for (restart.coalesce). */
 int64_t cr_plan_coalesced_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* plan_window.c: open when a restart may begin now as far as windows go, else until when it waits; the plan then comes
@@ -241,9 +221,6 @@ enum cr_shown cr_plan_shown_trust(const struct plan_ctx *ctx, const struct plan_
 /* All pods that should be there are, and have the new material of this change. */
 bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 bool cr_plan_enough_pods(const struct plan_consumer *consumer);
-/* Pods that were seen, after the deadline and lately, to have the old material of this change, in one of the classes.
- */
-int cr_plan_late_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change, unsigned class);
 /* When every program that reloads by itself should have taken up a change. */
 int64_t cr_plan_deadline_ms(const struct plan_consumer *consumer, const struct plan_change *change);
 /* The latest deadline of all its changes is over. */
@@ -294,7 +271,7 @@ int cr_plan_reloader_port(const struct plan_ctx *ctx, const struct plan_consumer
 /* The reloader of this pod has found all of a change that it must notify of: its volume needs no nudge. */
 bool cr_plan_reloader_has_found(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
                                 size_t change);
-/* plan_fallback.c: what reloads by its decision and was seen with old material past the deadline is restarted,
+/* The fall-back: what reloads by its decision and was seen with old material past the deadline is restarted,
  * unless verify.onTimeout forbids. Of these classes that can be seen: */
 enum { CR_PLAN_FALLS_BACK = CR_CLASS_LEAF | CR_CLASS_TRUST };
 void cr_plan_fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer);
@@ -356,20 +333,6 @@ bool cr_plan_pod_is_gone(const struct plan_ctx *ctx, const struct cr_world_pod *
 bool cr_plan_came_by_eviction(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
 /* A restart must replace the pod. */
 bool cr_plan_pod_must_go(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod);
-/* plan_order.c: which other consumer the consumer must wait for. */
-struct cr_gate cr_plan_order(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* plan_kind.c: an Argo Rollout, which replaces pods that were created before a time. */
-bool cr_plan_restarts_by_time(const struct plan_consumer *consumer);
-/* Such a time, in whole seconds, after the creation of each existing pod; for other kinds, now. */
-int64_t cr_plan_restart_at_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* The pod of such a workload came after its last restart. */
-bool cr_plan_is_since_restart(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
-/* What forbids a restart now for workloads of its kind. */
-struct cr_gate cr_plan_kind_gate(struct plan_ctx *ctx, struct plan_consumer *consumer);
-struct cr_gate cr_plan_paused(void);
-/* plan_deadline.c: a rollout for us that has stood still for too long has failed, if its kind has no deadline of its
- * own. */
-void cr_plan_deadline(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* plan_drain.c: which old pods still drain. Call it once it is known which pods are new. */
 void cr_plan_find_drain(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* An old pod drains, or should have ended and is still there. */
@@ -391,7 +354,6 @@ void cr_plan_verification(struct plan_ctx *ctx);
 /* plan_conditions.c */
 void cr_plan_conditions(struct plan_ctx *ctx);
 
-void cr_plan_restart_dispose(struct cr_plan_restart *restart);
 /* Plans again after this time; an earlier time wins; at least one millisecond. */
 void cr_plan_requeue(struct cr_plan *plan, int64_t after_ms);
 /* The same, for a restart that is due then. */

@@ -7,6 +7,32 @@
 
 enum { WAIT_AGAIN_MS = 5 * 1000 };
 
+/* --- kinds that are not restarted by their pod template --- */
+
+/* An Argo Rollout would take a changed template for a new version, and go through its canary; it is restarted by
+ * spec.restartAt instead: its controller evicts, within budgets, whatever pod was created before (rollout/restart.go of
+ * github.com/argoproj/argo-rollouts, argo-rollouts.readthedocs.io, "Restarting Rollout Pods"). So there the time of its
+ * creation distinguishes a new pod. */
+bool cr_plan_restarts_by_time(const struct plan_consumer *consumer)
+{
+    return cr_streq(consumer->spec->kind, "Rollout");
+}
+
+/* When a restart by time takes place: in whole seconds, after the creation of each existing pod; for other kinds, now.
+ */
+static int64_t restart_at_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    int64_t at_ms = ctx->world->now_ms;
+    if (!cr_plan_restarts_by_time(consumer))
+        return at_ms;
+    /* Pods have the API server's clock, in seconds. Ours may be behind it: then those that are there now would be as
+     * good as restarted. */
+    for (size_t i = 0; i < consumer->world->pods_len; i++)
+        if (consumer->world->pods[i].created_ms + 1000 > at_ms)
+            at_ms = consumer->world->pods[i].created_ms + 1000;
+    return at_ms - at_ms % 1000;
+}
+
 /* --- one restart per rotation --- */
 
 char *cr_plan_rotations_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
@@ -200,7 +226,7 @@ static void roll(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t in
 {
     if (!cr_plan_restarts_are_recorded(ctx->world->status, consumer->status))
         ctx->plan->record_first = true;
-    int64_t at_ms = cr_plan_restart_at_ms(ctx, consumer);
+    int64_t at_ms = restart_at_ms(ctx, consumer);
     PLAN_PUSH(ctx->plan->restarts, ctx->plan->restarts_len,
               {.consumer = index,
                .annotations = restart_annotations(ctx, consumer, at_ms),

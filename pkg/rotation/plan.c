@@ -22,10 +22,10 @@ void cr_plan_requeue_restart(struct cr_plan *plan, int64_t after_ms)
 }
 
 /* A wait is measured on a clock that is never set. */
-void cr_plan_requeue_restart_by_clock(struct cr_plan *plan, int64_t after_ms)
+int64_t cr_plan_by_clock_ms(int64_t after_ms)
 {
     enum { LOOK_AGAIN_MS = 60 * 60 * 1000 };
-    cr_plan_requeue_restart(plan, after_ms < LOOK_AGAIN_MS ? after_ms : LOOK_AGAIN_MS);
+    return after_ms < LOOK_AGAIN_MS ? after_ms : LOOK_AGAIN_MS;
 }
 
 void cr_plan_say_policy(struct cr_plan *plan, bool warning, const char *reason, char *message)
@@ -50,12 +50,6 @@ void cr_plan_say_workload(struct plan_ctx *ctx, bool warning, size_t consumer, c
     PLAN_PUSH(
         ctx->plan->events, ctx->plan->events_len,
         {.warning = warning, .about = CR_ABOUT_WORKLOAD, .consumer = consumer, .reason = reason, .message = named});
-}
-
-bool cr_plan_may_act(const struct plan_ctx *ctx)
-{
-    const struct cr_policy *policy = ctx->world->policy;
-    return !policy->suspend && policy->mode == CR_MODE_ENFORCE && !policy->deleting;
 }
 
 static void restart_dispose(struct cr_plan_restart *restart)

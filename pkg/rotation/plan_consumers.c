@@ -329,6 +329,15 @@ static void apply_deadline(const struct plan_ctx *ctx, struct plan_consumer *con
 
 /* --- state --- */
 
+static void warn_of_gap(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    if (!cr_plan_leaves_gap(ctx, consumer))
+        return;
+    cr_autofree char *why = consumer->decision.reason;
+    consumer->decision.reason = cr_asprintf(
+        "%s Its only pod goes away before another is ready (restart.singleReplica: Warn).", cr_or_empty(why));
+}
+
 /* What a fall-back was for, once its restart is done: what was seen then is not on record yet. */
 static void say_fell_back(struct plan_consumer *consumer)
 {
@@ -416,7 +425,7 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
     cr_plan_recall_evictions(ctx, consumer); /* which a fall-back may have begun */
     cr_plan_find_drain(ctx, consumer);
     cr_plan_evict_deadline(ctx, consumer);
-    cr_plan_warn_of_gap(ctx, consumer);
+    warn_of_gap(ctx, consumer);
     show_decision(consumer);
     if ((consumer->restarted || consumer->evicts) && consumer->rollout.state == CR_ROLLOUT_FAILED)
         ctx->rollout_failed = true;
@@ -465,6 +474,15 @@ static void keep_consumers(const struct cr_policy *policy, struct cr_policy_stat
     status->consumers_len = policy->consumers_len;
 }
 
+/* Of a workload, or of pods that came up with old material. */
+static bool any_restart(const struct plan_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->consumers_len; i++)
+        if (ctx->consumers[i].needs_restart || ctx->consumers[i].restarted)
+            return true;
+    return false;
+}
+
 void cr_plan_consumers(struct plan_ctx *ctx)
 {
     const struct cr_policy *policy = ctx->world->policy;
@@ -481,6 +499,8 @@ void cr_plan_consumers(struct plan_ctx *ctx)
         evaluate(ctx, consumer);
         cr_plan_find_under_way(ctx, consumer);
     }
+    if (policy->restart.windows_len && any_restart(ctx))
+        ctx->schedule = cr_plan_schedule(ctx);
     for (size_t i = 0; i < ctx->consumers_len; i++) {
         cr_plan_act(ctx, &ctx->consumers[i], i);
         cr_plan_wait_for_others(ctx, &ctx->consumers[i]);
@@ -498,7 +518,6 @@ void cr_plan_consumers_dispose(struct plan_ctx *ctx)
         free(consumer->changes);
         cr_gate_dispose(&consumer->held_by);
         free(consumer->evidence);
-        cr_budget_verdict_dispose(&consumer->way);
     }
     free(ctx->consumers);
 }

@@ -191,24 +191,30 @@ static bool can_show(const struct plan_ctx *ctx, const struct plan_consumer *con
     return false;
 }
 
-struct cr_gate cr_plan_unverifiable_gate(struct plan_ctx *ctx, struct plan_consumer *consumer)
+static int64_t surely_new_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     int64_t due = 0;
-    if (consumer->way.way != CR_BUDGET_EVICT)
-        return CR_GATE_OPEN;
     for (size_t k = 0; k < ctx->changes_len; k++)
         if (consumer->changes[k].classes && consumer->changes[k].demanded && !can_show(ctx, consumer, k) &&
             consumer->changes[k].since_ms + CR_KUBELET_REFRESH_MS > due)
             due = consumer->changes[k].since_ms + CR_KUBELET_REFRESH_MS;
-    if (ctx->world->now_ms >= due)
+    return due;
+}
+
+struct cr_gate cr_plan_unverifiable_gate(const struct plan_question *q)
+{
+    int64_t due = q->way->way == CR_BUDGET_EVICT ? surely_new_ms(q->ctx, q->consumer) : 0;
+    if (q->ctx->world->now_ms >= due)
         return CR_GATE_OPEN;
-    cr_plan_requeue_restart(ctx->plan, due - ctx->world->now_ms);
     char until[CR_TIME_TEXT];
     cr_time_format(due + 999, until);
-    return cr_gate_make(CR_HOLD_KUBELET,
-                        "kubelet: evictions wait until %s: before, a new pod may mount the old Secret from its "
-                        "kubelet's cache, and no handshake could tell",
-                        until);
+    struct cr_gate gate = cr_gate_make(
+        CR_HOLD_KUBELET,
+        "kubelet: evictions wait until %s: before, a new pod may mount the old Secret from its kubelet's cache, and no "
+        "handshake could tell",
+        until);
+    gate.look_again_ms = due - q->ctx->world->now_ms;
+    return gate;
 }
 
 /* --- what is done --- */
@@ -223,7 +229,8 @@ static int64_t newest_ms(const struct plan_consumer *consumer)
 }
 
 /* One restart, whatever it takes to bring it about. */
-static void note_beginning(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+static void note_beginning(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index,
+                           const struct cr_budget_verdict *way)
 {
     struct cr_consumer_status *status = consumer->status;
     cr_autofree char *ids = cr_plan_rotations_of(ctx, consumer);
@@ -231,11 +238,12 @@ static void note_beginning(struct plan_ctx *ctx, struct plan_consumer *consumer,
     status->restarted_generation = cr_json_int_at(consumer->world->workload, 0, "metadata", "generation");
     status->evicted_until_ms = newest_ms(consumer);
     cr_plan_count_evictions(ctx, consumer);
-    cr_plan_say_workload(ctx, consumer->way.warning, index, "Evicting",
-                         cr_asprintf("%s Its pods are evicted one by one: %s", cr_or_empty(consumer->decision.reason),
-                                     consumer->way.text));
+    cr_plan_say_workload(
+        ctx, way->warning, index, "Evicting",
+        cr_asprintf("%s Its pods are evicted one by one: %s", cr_or_empty(consumer->decision.reason), way->text));
 }
 
+/* It is on record that this pod goes, or it is put there first. */
 static void evict(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, size_t pod)
 {
     struct cr_consumer_status *status = consumer->status;
@@ -245,10 +253,6 @@ static void evict(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t i
         PLAN_PUSH(ctx->plan->evictions, ctx->plan->evictions_len,
                   {.consumer = index, .pod = pod, .repair = cr_plan_came_by_eviction(consumer, chosen)});
         return;
-    }
-    if (!consumer->evicts) {
-        note_beginning(ctx, consumer, index);
-        PLAN_PUSH(ctx->plan->evicting, ctx->plan->evicting_len, index);
     }
     cr_strset(&status->evicting, chosen->uid);
     status->last_restart_ms = ctx->world->now_ms;
@@ -265,7 +269,8 @@ static bool too_young(struct plan_ctx *ctx, const struct plan_consumer *consumer
     return true;
 }
 
-void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index,
+                         const struct cr_budget_verdict *way)
 {
     bool waits = rolls(consumer);
     if (waits)
@@ -275,10 +280,12 @@ void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, s
         cr_plan_set_state(consumer->status, CR_CONSUMER_PENDING);
     if (waits)
         cr_plan_requeue_restart(ctx->plan, LOOK_AGAIN_MS);
-    if (waits || consumer->way.pod == SIZE_MAX || too_young(ctx, consumer))
+    if (waits || way->pod == SIZE_MAX || too_young(ctx, consumer))
         return;
     cr_plan_begin(ctx, consumer);
-    evict(ctx, consumer, index, consumer->way.pod);
+    note_beginning(ctx, consumer, index, way);
+    PLAN_PUSH(ctx->plan->evicting, ctx->plan->evicting_len, index);
+    evict(ctx, consumer, index, way->pod);
 }
 
 /* A new pod that serves the old leaf, if there is one: it goes before any other. */
@@ -315,13 +322,14 @@ static size_t recorded_or(const struct plan_ctx *ctx, const struct plan_consumer
 
 static void evict_next(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
-    CR_CLEANUP(cr_gate) struct cr_gate gate = cr_plan_budget(ctx, consumer);
-    if (!gate.hold && consumer->way.pod != SIZE_MAX)
-        evict(ctx, consumer, index, recorded_or(ctx, consumer, consumer->way.pod));
-    else if (!gate.hold || consumer->way.reason == CR_BUDGET_REPLACEMENT)
+    CR_CLEANUP(plan_answer) struct plan_answer answer = cr_plan_ask(ctx, consumer, PLAN_TO_EVICT_NEXT);
+    cr_plan_note_wait(ctx, &answer.gate);
+    if (!answer.gate.hold && answer.way.pod != SIZE_MAX)
+        evict(ctx, consumer, index, recorded_or(ctx, consumer, answer.way.pod));
+    else if (!answer.gate.hold || answer.way.reason == CR_BUDGET_REPLACEMENT)
         cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING);
     else
-        cr_plan_hold(ctx, consumer, index, cr_gate_steal(&gate));
+        cr_plan_hold(ctx, consumer, index, cr_gate_steal(&answer.gate));
 }
 
 void cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)

@@ -260,13 +260,17 @@ static bool holds_old_material(const struct plan_ctx *ctx, const struct plan_con
     return false;
 }
 
-bool cr_plan_repair_is_due(struct plan_ctx *ctx, struct plan_consumer *consumer)
+bool cr_plan_repair_is_due(struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     static const int64_t pauses_ms[] = {10 * 1000, 30 * 1000, 60 * 1000, 120 * 1000};
     int done = consumer->world->evictions;
-    if (consumer->held_by.hold || ctx->world->policy->restart.method == CR_RESTART_NEVER ||
-        done >= CR_PLAN_EVICTIONS_MAX)
+    if (done >= CR_PLAN_EVICTIONS_MAX)
         return false;
+    CR_CLEANUP(plan_answer) struct plan_answer answer = cr_plan_ask(ctx, consumer, PLAN_TO_REPAIR);
+    if (answer.gate.hold) {
+        cr_plan_note_wait(ctx, &answer.gate);
+        return false;
+    }
     size_t step = (size_t)done < cr_array_len(pauses_ms) ? (size_t)done : cr_array_len(pauses_ms) - 1;
     int64_t due = done ? consumer->world->evicted_ms + pauses_ms[step] : 0;
     if (consumer->world->refused && consumer->world->refused_until_ms > due)
@@ -275,9 +279,7 @@ bool cr_plan_repair_is_due(struct plan_ctx *ctx, struct plan_consumer *consumer)
         cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
         return false;
     }
-    /* It is a restart of one pod. */
-    CR_CLEANUP(cr_gate) struct cr_gate window = cr_plan_window(ctx, consumer);
-    return !window.hold;
+    return true;
 }
 
 /* A new pod that serves the old leaf mounted the Secret from its kubelet's cache (kubernetes#129645): what it read once

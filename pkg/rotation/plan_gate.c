@@ -1,4 +1,5 @@
-/* What a restart must pass. */
+/* What a restart must pass: one table, in the order in which its gates are asked. A gate looks and answers; what
+ * follows from the answer is its caller's. */
 #include "rotation/plan_internal.h"
 
 #include "base/alloc.h"
@@ -7,15 +8,45 @@
 /* So many times restart.coalesce, while changes go on coming. As the CRD says. */
 enum { COALESCE_TIMES_MAX = 6 };
 
-/* A person's word that applies to everything. */
-struct cr_gate cr_plan_switched_off(const struct plan_ctx *ctx)
+/* --- what a person says --- */
+
+static struct cr_gate deleting(const struct plan_question *q)
 {
-    const struct cr_policy *policy = ctx->world->policy;
-    if (policy->deleting)
-        return cr_gate_make(CR_HOLD_DELETING, "the policy is being deleted");
-    if (policy->suspend)
-        return cr_gate_make(CR_HOLD_SUSPENDED, "suspend");
-    return policy->mode == CR_MODE_PLAN ? cr_gate_make(CR_HOLD_PLAN_MODE, "mode: Plan") : CR_GATE_OPEN;
+    return q->ctx->world->policy->deleting ? cr_gate_make(CR_HOLD_DELETING, "the policy is being deleted")
+                                           : CR_GATE_OPEN;
+}
+
+static struct cr_gate suspended(const struct plan_question *q)
+{
+    return q->ctx->world->policy->suspend ? cr_gate_make(CR_HOLD_SUSPENDED, "suspend") : CR_GATE_OPEN;
+}
+
+static struct cr_gate plan_mode(const struct plan_question *q)
+{
+    return q->ctx->world->policy->mode == CR_MODE_PLAN ? cr_gate_make(CR_HOLD_PLAN_MODE, "mode: Plan") : CR_GATE_OPEN;
+}
+
+static struct cr_gate restart_never(const struct plan_question *q)
+{
+    return q->ctx->world->policy->restart.method == CR_RESTART_NEVER
+               ? cr_gate_make(CR_HOLD_RESTART_NEVER, "restart.method: Never")
+               : CR_GATE_OPEN;
+}
+
+static struct cr_gate unknown_software(const struct plan_question *q)
+{
+    if (!q->consumer->decision.unknown || q->ctx->world->policy->discover.unknown != CR_UNKNOWN_REPORT)
+        return CR_GATE_OPEN;
+    return cr_gate_make(CR_HOLD_UNKNOWN_SOFTWARE,
+                        "its software is not in the catalogue, or not verified there, and discover.unknown is Report: "
+                        "restart it by hand, or say in reload how it takes up new material");
+}
+
+/* --- what the Secrets and the workload are --- */
+
+static struct cr_gate unusable_secret(const struct plan_question *q)
+{
+    return cr_gate_copy(&q->consumer->held_by);
 }
 
 struct cr_gate cr_plan_paused(void)
@@ -23,66 +54,18 @@ struct cr_gate cr_plan_paused(void)
     return cr_gate_make(CR_HOLD_PAUSED, "the workload is paused");
 }
 
-static struct cr_gate forbidden(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+/* A paused Deployment may be complete as it stands; a new template would wait until it is resumed. */
+static struct cr_gate paused(const struct plan_question *q)
 {
-    const struct cr_policy *policy = ctx->world->policy;
-    if (policy->restart.method == CR_RESTART_NEVER)
-        return cr_gate_make(CR_HOLD_RESTART_NEVER, "restart.method: Never");
-    if (consumer->decision.unknown && policy->discover.unknown == CR_UNKNOWN_REPORT)
-        return cr_gate_make(CR_HOLD_UNKNOWN_SOFTWARE,
-                            "its software is not in the catalogue, or not verified there, and discover.unknown is "
-                            "Report: restart it by hand, or say in reload how it takes up new material");
-    if (consumer->held_by.hold)
-        return cr_gate_copy(&consumer->held_by);
-    /* A paused Deployment may be complete as it stands; a new template would wait until it is resumed. */
-    return cr_json_bool_at(consumer->world->workload, false, "spec", "paused") ? cr_plan_paused() : CR_GATE_OPEN;
-}
-
-/* Until when further changes are waited for: for so long after the last one. One that always comes would hold the
- * restart for ever, so there is an end to it, counted from the first that the workload was not restarted for. */
-int64_t cr_plan_coalesced_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
-{
-    int64_t pause_ms = ctx->world->policy->restart.coalesce_ms;
-    int64_t restarted_ms = cr_restart_annotation_at_ms(consumer->world->workload);
-    if (consumer->status->evicted_until_ms && consumer->status->last_restart_ms > restarted_ms)
-        restarted_ms = consumer->status->last_restart_ms;
-    int64_t first_ms = consumer->first_ms ? consumer->first_ms : consumer->since_ms; /* after a fall-back */
-    if (restarted_ms > first_ms)
-        first_ms = restarted_ms;
-    int64_t last_ms = consumer->since_ms + pause_ms;
-    int64_t end_ms = first_ms + COALESCE_TIMES_MAX * pause_ms;
-    return end_ms < last_ms ? end_ms : last_ms;
-}
-
-/* What holds a restart at any time, also in the middle. */
-static struct cr_gate held(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
-{
-    struct cr_gate off = cr_plan_switched_off(ctx);
-    return off.hold ? off : forbidden(ctx, consumer);
-}
-
-struct cr_gate cr_plan_gate_again(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
-{
-    struct cr_gate gate = held(ctx, consumer);
-    return !gate.hold && ctx->rollout_failed ? cr_plan_other_failed() : gate;
-}
-
-static struct cr_gate at_any_time(struct plan_ctx *ctx, struct plan_consumer *consumer)
-{
-    struct cr_gate gate = held(ctx, consumer);
-    CR_CLEANUP(cr_gate) struct cr_gate beside = CR_GATE_OPEN;
-    if (gate.hold == CR_HOLD_PLAN_MODE)
-        beside = forbidden(ctx, consumer);
-    if (gate.hold == CR_HOLD_PLAN_MODE && !beside.hold)
-        cr_plan_say_way(ctx, consumer);
-    return gate;
+    return cr_json_bool_at(q->consumer->world->workload, false, "spec", "paused") ? cr_plan_paused() : CR_GATE_OPEN;
 }
 
 /* What forbids a restart now for workloads of its kind. */
-static struct cr_gate kind_gate(struct plan_ctx *ctx, struct plan_consumer *consumer)
+static struct cr_gate kind(const struct plan_question *q)
 {
+    const struct plan_consumer *consumer = q->consumer;
     const struct cr_rollout *rollout = &consumer->rollout;
-    if (cr_streq(consumer->spec->kind, "ReplicaSet") && ctx->world->policy->restart.method == CR_RESTART_ROLLOUT)
+    if (cr_streq(consumer->spec->kind, "ReplicaSet") && q->ctx->world->policy->restart.method == CR_RESTART_ROLLOUT)
         return cr_gate_make(CR_HOLD_BARE_REPLICA_SET,
                             "a ReplicaSet without a Deployment replaces no pod by itself: set restart.method: Auto to "
                             "have its old pods evicted, or delete them by hand, one after the other");
@@ -93,6 +76,8 @@ static struct cr_gate kind_gate(struct plan_ctx *ctx, struct plan_consumer *cons
     return cr_gate_make(rollout->state == CR_ROLLOUT_PROGRESSING ? CR_HOLD_UPDATING : CR_HOLD_UPDATE_FAILED,
                         "the Rollout is busy: %s", rollout->message);
 }
+
+/* --- time and order --- */
 
 static const struct plan_consumer *listed(const struct plan_ctx *ctx, const char *name)
 {
@@ -112,61 +97,116 @@ static bool has_finished(const struct plan_ctx *ctx, const struct plan_consumer 
 }
 
 /* spec.consumers[].after: a consumer is restarted when those that it comes after have finished. */
-static struct cr_gate order(struct plan_ctx *ctx, struct plan_consumer *consumer)
+static struct cr_gate order(const struct plan_question *q)
 {
-    const struct cr_strvec *after = &consumer->spec->after;
+    const struct cr_strvec *after = &q->consumer->spec->after;
     for (size_t i = 0; i < after->len; i++) {
-        const struct plan_consumer *before = listed(ctx, after->items[i]);
+        const struct plan_consumer *before = listed(q->ctx, after->items[i]);
         if (!before)
             return cr_gate_make(CR_HOLD_ORDER_UNKNOWN,
                                 "after: nobody can tell when %s has finished: it is of a kind that is not acted on",
                                 after->items[i]);
-        if (!has_finished(ctx, before))
+        if (!has_finished(q->ctx, before))
             return cr_gate_make(CR_HOLD_ORDER, "after: waits for %s", after->items[i]);
     }
     return CR_GATE_OPEN;
 }
 
-static struct cr_gate coalesce(struct plan_ctx *ctx, struct plan_consumer *consumer)
+/* Until when further changes are waited for: for so long after the last one. One that always comes would hold the
+ * restart for ever, so there is an end to it, counted from the first that the workload was not restarted for. */
+int64_t cr_plan_coalesced_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    int64_t due = cr_plan_coalesced_ms(ctx, consumer);
-    if (ctx->world->now_ms >= due)
-        return CR_GATE_OPEN;
-    cr_plan_requeue_restart(ctx->plan, due - ctx->world->now_ms);
-    return cr_gate_make(CR_HOLD_COALESCE, "restart.coalesce");
+    int64_t pause_ms = ctx->world->policy->restart.coalesce_ms;
+    int64_t restarted_ms = cr_restart_annotation_at_ms(consumer->world->workload);
+    if (consumer->status->evicted_until_ms && consumer->status->last_restart_ms > restarted_ms)
+        restarted_ms = consumer->status->last_restart_ms;
+    int64_t first_ms = consumer->first_ms ? consumer->first_ms : consumer->since_ms; /* after a fall-back */
+    if (restarted_ms > first_ms)
+        first_ms = restarted_ms;
+    int64_t last_ms = consumer->since_ms + pause_ms;
+    int64_t end_ms = first_ms + COALESCE_TIMES_MAX * pause_ms;
+    return end_ms < last_ms ? end_ms : last_ms;
 }
 
-/* In the order in which they are asked: what a person must know at once comes before what takes its time, and what
- * depends on the way that budgets leave comes behind them. The distrust of a CA waits neither for another time nor for
- * another consumer; it does wait for what a person says of all restarts, for budgets, and for what keeps the restart
- * from being in vain. */
-static const struct {
-    struct cr_gate (*ask)(struct plan_ctx *, struct plan_consumer *);
-    bool yields; /* to the distrust of a CA */
-} gates[] = {
-    {at_any_time, false},
-    {kind_gate, false},
-    {cr_plan_window, true},
-    {cr_plan_breaker, true},
-    {order, true},
-    {cr_plan_budget, false},
-    {coalesce, true},
-    {cr_plan_unverifiable_gate, false},
-    {cr_plan_kubelet_cache_gate, false},
-    {cr_plan_concurrency, false},
-    {cr_plan_limit, false},
+static struct cr_gate coalesce(const struct plan_question *q)
+{
+    int64_t due = cr_plan_coalesced_ms(q->ctx, q->consumer);
+    if (q->ctx->world->now_ms >= due)
+        return CR_GATE_OPEN;
+    struct cr_gate gate = cr_gate_make(CR_HOLD_COALESCE, "restart.coalesce");
+    gate.look_again_ms = due - q->ctx->world->now_ms;
+    return gate;
+}
+
+/* --- the table --- */
+
+/* What a person must know at once comes before what takes its time, and what depends on the way that budgets leave
+ * comes behind them. The distrust of a CA waits neither for another time nor for another consumer; it does wait for
+ * what a person says of all restarts, for budgets, and for what keeps the restart from being in vain. */
+static const struct row {
+    struct cr_gate (*ask)(const struct plan_question *q);
+    unsigned asked;  /* PLAN_TO_* */
+    bool yields;     /* a restart need not pass it for the distrust of a CA */
+    bool by_the_way; /* it is asked for the way that budgets leave */
+} rows[] = {
+    {deleting, PLAN_TO_ACT | PLAN_TO_BEGIN | PLAN_TO_GO_ON},
+    {suspended, PLAN_TO_ACT | PLAN_TO_BEGIN | PLAN_TO_GO_ON},
+    {plan_mode, PLAN_TO_ACT | PLAN_TO_BEGIN | PLAN_TO_GO_ON},
+    {restart_never, PLAN_TO_PROPOSE | PLAN_TO_BEGIN | PLAN_TO_GO_ON | PLAN_TO_REPAIR},
+    {unknown_software, PLAN_TO_PROPOSE | PLAN_TO_BEGIN | PLAN_TO_GO_ON},
+    {unusable_secret, PLAN_TO_PROPOSE | PLAN_TO_BEGIN | PLAN_TO_GO_ON | PLAN_TO_REPAIR},
+    {paused, PLAN_TO_PROPOSE | PLAN_TO_BEGIN | PLAN_TO_GO_ON},
+    {kind, PLAN_TO_BEGIN},
+    {cr_plan_window, PLAN_TO_BEGIN | PLAN_TO_REPAIR, .yields = true},
+    {cr_plan_breaker, PLAN_TO_BEGIN, .yields = true},
+    {order, PLAN_TO_BEGIN, .yields = true},
+    {cr_plan_budget, PLAN_TO_BEGIN | PLAN_TO_EVICT_NEXT, .by_the_way = true},
+    {coalesce, PLAN_TO_BEGIN, .yields = true},
+    {cr_plan_unverifiable_gate, PLAN_TO_BEGIN, .by_the_way = true},
+    {cr_plan_kubelet_cache_gate, PLAN_TO_BEGIN},
+    {cr_plan_other_failed, PLAN_TO_BEGIN | PLAN_TO_GO_ON},
+    {cr_plan_concurrency, PLAN_TO_BEGIN},
+    {cr_plan_limit, PLAN_TO_BEGIN},
 };
 
-struct cr_gate cr_plan_gate(struct plan_ctx *ctx, struct plan_consumer *consumer)
+/* What would let a stage of a trust domain's rotation go may be on the domain's record a moment later. */
+static void expect_record(const struct plan_question *q, struct cr_gate *gate)
 {
-    struct cr_gate gate = CR_GATE_OPEN;
-    bool distrusts = cr_plan_distrusts(ctx, consumer);
-    for (size_t i = 0; i < cr_array_len(gates) && !gate.hold; i++) {
-        if (gates[i].yields && distrusts)
+    int64_t comes_ms = cr_plan_record_comes_ms(q->ctx, q->consumer);
+    if (comes_ms && (!gate->look_again_ms || comes_ms < gate->look_again_ms))
+        gate->look_again_ms = comes_ms;
+}
+
+struct plan_answer cr_plan_ask(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                               enum plan_occasion occasion)
+{
+    struct plan_answer answer = {.gate = CR_GATE_OPEN};
+    struct plan_question q = {.ctx = ctx, .consumer = consumer};
+    bool begins = occasion == PLAN_TO_BEGIN;
+    bool distrusts = begins && cr_plan_distrusts(ctx, consumer);
+    for (size_t i = 0; i < cr_array_len(rows) && !answer.gate.hold; i++) {
+        const struct row *row = &rows[i];
+        if (!(row->asked & occasion) || (row->yields && distrusts))
             continue;
-        gate = gates[i].ask(ctx, consumer);
-        if (gate.hold && gates[i].yields)
-            cr_plan_await_record(ctx, consumer);
+        if (row->by_the_way && !q.way) {
+            answer.way = cr_plan_way(ctx, consumer);
+            q.way = &answer.way;
+        }
+        answer.gate = row->ask(&q);
+        if (answer.gate.hold && row->yields && begins)
+            expect_record(&q, &answer.gate);
     }
-    return gate;
+    return answer;
+}
+
+void cr_plan_answer_dispose(struct plan_answer *answer)
+{
+    cr_gate_dispose(&answer->gate);
+    cr_budget_verdict_dispose(&answer->way);
+}
+
+bool cr_plan_may_act(const struct plan_ctx *ctx)
+{
+    CR_CLEANUP(plan_answer) struct plan_answer answer = cr_plan_ask(ctx, NULL, PLAN_TO_ACT);
+    return !answer.gate.hold;
 }

@@ -68,7 +68,6 @@ struct plan_consumer {
     int64_t first_ms;               /* of the first of them, with those that were superseded */
     struct plan_evidence *evidence; /* pods × changes, see cr_plan_evidence_of */
     bool evicts;                    /* a restart by evictions has begun for these changes, and is on record */
-    struct cr_budget_verdict way;   /* once budgets were asked */
     bool under_way;                 /* a restart of it by this policy is: it takes pods away */
     bool begins;                    /* with this very plan */
     bool unseen_late; /* while idle: a pod has not shown in time what it should, or shows something else */
@@ -85,8 +84,7 @@ struct plan_ctx {
     size_t consumers_len;
     int begun; /* restarts in this plan that count for the limits */
     bool rollout_failed;
-    struct cr_schedule schedule; /* of the policy's windows, once plan_window.c was asked */
-    bool schedule_judged;
+    struct cr_schedule schedule; /* of the policy's windows, where there is a restart to begin */
 };
 
 /* plan_secrets.c: what changed, against what is remembered. Sets record_first. */
@@ -142,6 +140,8 @@ char *cr_plan_rotations_of(const struct plan_ctx *ctx, const struct plan_consume
 void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state);
 /* The same with what holds it there. Takes gate. */
 void cr_plan_set_held(struct cr_consumer_status *status, enum cr_consumer_state state, struct cr_gate gate);
+/* The plan comes again when the gate may be open by time alone. */
+void cr_plan_note_wait(struct plan_ctx *ctx, const struct cr_gate *gate);
 /* A gate holds a restart: Blocked or Pending, and an Event where a person should know, once when it begins. Takes gate,
  * which is not open. */
 void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, struct cr_gate gate);
@@ -171,41 +171,62 @@ void cr_plan_count_evictions(const struct plan_ctx *ctx, struct plan_consumer *c
 /* Whether a trust domain publishes the Secret of change k and has not recorded its version yet, for at most most_ms:
  * what another program has written there may be corrected meanwhile. */
 bool cr_plan_awaits_record(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t k, int64_t most_ms);
-/* A restart is held by what would let a stage of a trust domain's rotation go: what was published a moment ago may be
- * on the domain's record with the next look, which comes soon. */
-void cr_plan_await_record(struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* When to look again at a restart that is held by what would let a stage of a trust domain's rotation go: what was
+ * published a moment ago may be on the domain's record soon. 0: nothing is to come. */
+int64_t cr_plan_record_comes_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* The consumer is to be restarted for the distrust of a CA. */
 bool cr_plan_distrusts(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* The gate for a consumer that was restarted too often lately: until when it waits. */
-struct cr_gate cr_plan_breaker(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* What the status says of the same workload; NULL: nothing. */
 const struct cr_consumer_status *cr_plan_on_record(const struct cr_policy_status *status,
                                                    const struct cr_consumer_status *consumer);
 
 /* All counted restarts of the consumer are on record: another one may overwrite what its template shows. */
 bool cr_plan_restarts_are_recorded(const struct cr_policy_status *recorded, const struct cr_consumer_status *consumer);
-/* plan_gate.c: open when the consumer may be restarted now, else what stands in the way. This one and all below that
- * return one: owned by the caller. */
-struct cr_gate cr_plan_gate(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* The same for evictions that have begun: what forbids to go on. The budget is asked for each pod. */
-struct cr_gate cr_plan_gate_again(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* The gate for a policy that is suspended, in mode Plan, or being deleted. */
-struct cr_gate cr_plan_switched_off(const struct plan_ctx *ctx);
+/* plan_gate.c: what is to be done, so which gates are asked. */
+enum plan_occasion {
+    PLAN_TO_ACT = 1 << 0,        /* anything, also a probe; of the policy alone: the consumer may be NULL */
+    PLAN_TO_PROPOSE = 1 << 1,    /* a restart, in mode Plan */
+    PLAN_TO_BEGIN = 1 << 2,      /* a restart */
+    PLAN_TO_GO_ON = 1 << 3,      /* with evictions that have begun */
+    PLAN_TO_EVICT_NEXT = 1 << 4, /* the next pod, when that may go on */
+    PLAN_TO_REPAIR = 1 << 5,     /* a new pod that came up with the old leaf */
+};
+struct plan_answer {
+    struct cr_gate gate;          /* what stands in the way; open: nothing does */
+    struct cr_budget_verdict way; /* that budgets leave, where they were asked */
+};
+/* Changes nothing. The caller disposes of the answer, and sees to it that the plan comes again (cr_plan_note_wait). */
+struct plan_answer cr_plan_ask(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                               enum plan_occasion occasion);
+void cr_plan_answer_dispose(struct plan_answer *answer);
+CR_DEFINE_DISPOSE(plan_answer, struct plan_answer, cr_plan_answer_dispose)
+/* The gates of other files, for the table in plan_gate.c. Each is owned by the caller. */
+struct plan_question {
+    const struct plan_ctx *ctx;
+    const struct plan_consumer *consumer;
+    const struct cr_budget_verdict *way; /* NULL: it is not asked for yet */
+};
+struct cr_gate cr_plan_window(const struct plan_question *q);  /* when restarts may begin */
+struct cr_gate cr_plan_breaker(const struct plan_question *q); /* it was restarted too often lately */
+struct cr_gate cr_plan_budget(const struct plan_question *q);  /* PodDisruptionBudgets let a restart go on */
+/* New pods that come by evictions surely have the new Secret, or can show it. */
+struct cr_gate cr_plan_unverifiable_gate(const struct plan_question *q);
+/* Kubelets have the new Secret for new pods, as far as old pods can show it. At most 2 s beyond restart.coalesce. */
+struct cr_gate cr_plan_kubelet_cache_gate(const struct plan_question *q);
+struct cr_gate cr_plan_other_failed(const struct plan_question *q); /* no rollout of another consumer has failed */
+struct cr_gate cr_plan_concurrency(const struct plan_question *q);  /* which other restart it waits for */
+struct cr_gate cr_plan_limit(const struct plan_question *q);        /* over all policies */
+/* The workload is paused, so a restart of it waits or stands. */
 struct cr_gate cr_plan_paused(void);
 /* Until when further changes are waited for (restart.coalesce). */
 int64_t cr_plan_coalesced_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* plan_window.c: open when a restart may begin now as far as windows go, else until when it waits; the plan then comes
- * again for it. */
-struct cr_gate cr_plan_window(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* plan_window.c: which of the policy's windows is open, or opens next. There is one. */
+struct cr_schedule cr_plan_schedule(const struct plan_ctx *ctx);
 /* plan_limit.c: restarts under way. Whether one of this consumer is; of those that this policy begins, see
  * cr_plan_begin. */
 void cr_plan_find_under_way(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* Counts a restart of the consumer that is in the plan. */
 void cr_plan_begin(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* Which other consumer's restart it must wait for; cr_plan_limit: which limit over all policies. */
-struct cr_gate cr_plan_concurrency(struct plan_ctx *ctx, struct plan_consumer *consumer);
-struct cr_gate cr_plan_limit(struct plan_ctx *ctx, struct plan_consumer *consumer);
-struct cr_gate cr_plan_other_failed(void);
 void cr_plan_list_under_way(struct plan_ctx *ctx);
 /* All leaves that are remembered of a Secret. */
 void cr_plan_add_leaves(const struct cr_secret_status *secret, struct cr_strvec *out);
@@ -275,17 +296,15 @@ bool cr_plan_reloader_has_found(const struct plan_ctx *ctx, const struct plan_co
  * unless verify.onTimeout forbids. Of these classes that can be seen: */
 enum { CR_PLAN_FALLS_BACK = CR_CLASS_LEAF | CR_CLASS_TRUST };
 void cr_plan_fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* plan_kubelet_cache.c: open when kubelets have the new Secret for new pods, as far as old pods can show it, else which
- * pod is looked at for that. At most 2 s beyond restart.coalesce. */
-struct cr_gate cr_plan_kubelet_cache_gate(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* What this old pod shows decides whether the gate waits for its kubelet, so it is worth a nudge and a probe. */
+/* plan_kubelet_cache.c: what this old pod shows decides whether the gate waits for its kubelet, so it is worth a nudge
+ * and a probe. */
 bool cr_plan_awaits_kubelet(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod);
 /* plan_follow_up.c: nudges, probes and evictions. */
 void cr_plan_follow_up(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
 /* How long to wait between two probes of a pod that is probed in `places` places, age_ms after the first one. */
 int64_t cr_plan_probe_pause_ms(const struct plan_consumer *consumer, int64_t age_ms, size_t places);
 /* A new pod that serves the old leaf may be evicted now, as far as pauses, refusals and windows go. */
-bool cr_plan_repair_is_due(struct plan_ctx *ctx, struct plan_consumer *consumer);
+bool cr_plan_repair_is_due(struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* When the pod's endpoints were probed: the time of the one that was probed the longest ago. 0: one never was. */
 int64_t cr_plan_asked_ms(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
 bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
@@ -304,13 +323,10 @@ int64_t cr_plan_old_seen_ms(const struct plan_ctx *ctx, const struct plan_consum
 void cr_plan_settle(struct plan_ctx *ctx);
 /* Its pods have the new material of this very change, and no old one is left to come back. */
 bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
-/* plan_budget.c: open when budgets let a restart go on; the way is in consumer->way, where an Evict without a pod says
- * that all are replaced. */
-struct cr_gate cr_plan_budget(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* In mode Plan: says in the decision's reason which way would be taken now. */
-void cr_plan_say_way(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* The same of a single replica that singleReplica: Warn lets go. */
-void cr_plan_warn_of_gap(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* plan_budget.c: which way budgets let a restart take now; an Evict without a pod says that all are replaced. Owned. */
+struct cr_budget_verdict cr_plan_way(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* Its only pod goes away before another is ready, and singleReplica: Warn lets it. */
+bool cr_plan_leaves_gap(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* plan_evict.c: whether evictions have begun for the present changes. Call it before cr_plan_evidence, which depends on
  * it, and after a fall-back. */
 void cr_plan_recall_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer);
@@ -320,12 +336,10 @@ bool cr_plan_was_evicted_for(const struct plan_ctx *ctx, const struct plan_consu
 bool cr_plan_evictions_go_on(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* Its pods were not all ready again in time: its rollout has failed. */
 void cr_plan_evict_deadline(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* The gate for evictions: open when new pods surely have the new Secret, or can show it; else until when to wait. Call
- * it after cr_plan_budget. */
-struct cr_gate cr_plan_unverifiable_gate(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* Evicts the first pod, which cr_plan_budget has chosen, unless it has to wait for a moment; cr_plan_evict_on evicts
+/* Evicts the first pod, which `way` has chosen, unless it has to wait for a moment; cr_plan_evict_on evicts
  * what follows, once that is on record. Both set the state. */
-void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index,
+                         const struct cr_budget_verdict *way);
 void cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
 /* This process has evicted the pod, and the cache does not show that yet. */
 bool cr_plan_pod_is_gone(const struct plan_ctx *ctx, const struct cr_world_pod *pod);
@@ -358,8 +372,8 @@ void cr_plan_conditions(struct plan_ctx *ctx);
 void cr_plan_requeue(struct cr_plan *plan, int64_t after_ms);
 /* The same, for a restart that is due then. */
 void cr_plan_requeue_restart(struct cr_plan *plan, int64_t after_ms);
-/* The same for a wall-clock time. The clock may be set meanwhile, so it is looked at each hour. */
-void cr_plan_requeue_restart_by_clock(struct cr_plan *plan, int64_t after_ms);
+/* How long to wait for a wall-clock time. The clock may be set meanwhile, so it is looked at each hour. */
+int64_t cr_plan_by_clock_ms(int64_t after_ms);
 /* Emits an Event about the policy, because of one of its Secrets. Takes message. */
 void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
                         char *message);

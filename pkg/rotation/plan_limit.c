@@ -53,57 +53,49 @@ void cr_plan_list_under_way(struct plan_ctx *ctx)
 
 /* --- the gates --- */
 
-struct cr_gate cr_plan_other_failed(void)
+/* The next one would likely fail the same way. */
+struct cr_gate cr_plan_other_failed(const struct plan_question *q)
 {
-    return cr_gate_make(CR_HOLD_OTHER_ROLLOUT_FAILED,
-                        "restart.maxConcurrent: the rollout of another consumer has failed");
+    return q->ctx->rollout_failed ? cr_gate_make(CR_HOLD_OTHER_ROLLOUT_FAILED,
+                                                 "restart.maxConcurrent: the rollout of another consumer has failed")
+                                  : CR_GATE_OPEN;
 }
 
 /* A consumer that is restarted already, for an earlier change, has its place. */
-struct cr_gate cr_plan_concurrency(struct plan_ctx *ctx, struct plan_consumer *consumer)
+struct cr_gate cr_plan_concurrency(const struct plan_question *q)
 {
     const char *first = NULL;
     int others = 0;
-    /* The next one would likely fail the same way. */
-    if (ctx->rollout_failed)
-        return cr_plan_other_failed();
-    for (size_t i = 0; i < ctx->consumers_len; i++) {
-        const struct plan_consumer *other = &ctx->consumers[i];
-        if (other == consumer || !other->under_way)
+    for (size_t i = 0; i < q->ctx->consumers_len; i++) {
+        const struct plan_consumer *other = &q->ctx->consumers[i];
+        if (other == q->consumer || !other->under_way)
             continue;
         if (!others++)
             first = other->spec->name;
     }
-    if (others < ctx->world->policy->restart.max_concurrent)
+    if (others < q->ctx->world->policy->restart.max_concurrent)
         return CR_GATE_OPEN;
     return cr_gate_make(CR_HOLD_MAX_CONCURRENT, "restart.maxConcurrent: waits for %s", first);
 }
 
 /* The numbers in it are the limits', so that it stays the same while others come and go. */
-static struct cr_gate ask_limits(const struct plan_ctx *ctx)
+struct cr_gate cr_plan_limit(const struct plan_question *q)
 {
-    const struct cr_world_limits *limits = &ctx->world->limits;
+    const struct cr_world_limits *limits = &q->ctx->world->limits;
+    if (q->consumer->under_way || q->consumer->world->claim.any)
+        return CR_GATE_OPEN;
     if (limits->unknown)
         return cr_gate_make(CR_HOLD_LIMIT,
                             "limit: after a start of the operator, all policies are looked at before a restart begins");
-    if (limits->total && limits->total_free <= ctx->begun)
+    if (limits->total && limits->total_free <= q->ctx->begun)
         return cr_gate_make(CR_HOLD_LIMIT,
                             "limit: as many workloads are being restarted as may be at a time in all namespaces "
                             "(--max-restarts %d)",
                             limits->total);
-    if (limits->per_namespace && limits->namespace_free <= ctx->begun)
+    if (limits->per_namespace && limits->namespace_free <= q->ctx->begun)
         return cr_gate_make(CR_HOLD_LIMIT,
                             "limit: as many workloads are being restarted as may be at a time in this namespace "
                             "(--max-restarts-per-namespace %d)",
                             limits->per_namespace);
     return CR_GATE_OPEN;
-}
-
-struct cr_gate cr_plan_limit(struct plan_ctx *ctx, struct plan_consumer *consumer)
-{
-    if (consumer->under_way || consumer->world->claim.any)
-        return CR_GATE_OPEN;
-    struct cr_gate gate = ask_limits(ctx);
-    ctx->plan->waits_for_limit = ctx->plan->waits_for_limit || gate.hold;
-    return gate;
 }

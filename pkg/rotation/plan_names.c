@@ -226,7 +226,7 @@ static size_t add_held_hosts(const struct plan_ctx *ctx, const struct cr_secret_
     if (is_reported(ctx, secret->name))
         return before;
     size_t count = before;
-    for (size_t i = 0; i < now->hosts_len; i++)
+    for (size_t i = 0; now && i < now->hosts_len; i++)
         if (!cr_leaf_names_cover(&leaf->names, now->hosts[i].host) && was_for(secret, now->hosts[i].host))
             count = add_host(text, count, &now->hosts[i]);
     return count;

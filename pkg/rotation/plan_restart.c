@@ -118,8 +118,9 @@ static void wait_for_evidence(struct plan_ctx *ctx, struct plan_consumer *consum
         cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, cr_plan_still_stale());
         return;
     }
+    CR_CLEANUP(plan_answer) struct plan_answer off = cr_plan_ask(ctx, consumer, PLAN_TO_ACT);
     if (!cr_plan_await_drain(consumer))
-        cr_plan_set_held(consumer->status, CR_CONSUMER_VERIFYING, cr_plan_switched_off(ctx));
+        cr_plan_set_held(consumer->status, CR_CONSUMER_VERIFYING, cr_gate_steal(&off.gate));
     cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
 }
 
@@ -168,6 +169,13 @@ static void hold_undone(struct plan_ctx *ctx, struct plan_consumer *consumer, si
     cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, gate);
 }
 
+void cr_plan_note_wait(struct plan_ctx *ctx, const struct cr_gate *gate)
+{
+    if (gate->look_again_ms)
+        cr_plan_requeue_restart(ctx->plan, gate->look_again_ms);
+    ctx->plan->waits_for_limit = ctx->plan->waits_for_limit || gate->hold == CR_HOLD_LIMIT;
+}
+
 void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, struct cr_gate gate)
 {
     const char *event = cr_hold_event(gate.hold);
@@ -177,7 +185,22 @@ void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t i
     cr_plan_set_held(consumer->status, blocked ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, gate);
 }
 
-/* In mode Plan: once for each change. */
+/* In mode Plan: which way would be taken now, if nothing else forbids a restart. */
+static void show_way(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    static const char *const would[] = {
+        [CR_BUDGET_ROLL] = "roll", [CR_BUDGET_EVICT] = "evict pod by pod", [CR_BUDGET_BLOCKED] = "be blocked"};
+    CR_CLEANUP(plan_answer) struct plan_answer answer = cr_plan_ask(ctx, consumer, PLAN_TO_PROPOSE);
+    if (answer.gate.hold)
+        return;
+    CR_CLEANUP(cr_budget_verdict) struct cr_budget_verdict way = cr_plan_way(ctx, consumer);
+    cr_autofree char *why = consumer->decision.reason;
+    consumer->decision.reason =
+        cr_asprintf("%s Would %s%s%s.", cr_or_empty(why), would[way.way], way.text ? ": " : "", cr_or_empty(way.text));
+    cr_strset(&consumer->status->reason, consumer->decision.reason);
+}
+
+/* Once for each change. */
 static void say_planned(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index)
 {
     const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer->status);
@@ -215,14 +238,15 @@ static void hold_refused(const struct plan_consumer *consumer)
 }
 
 /* Past a budget, or the only pod goes: that is worth a warning. */
-static const char *warns_of(const struct plan_consumer *consumer)
+static const char *warns_of(const struct cr_budget_verdict *way)
 {
-    if (!consumer->way.warning)
+    if (!way->warning)
         return NULL;
-    return consumer->way.reason == CR_BUDGET_BEYOND ? "BudgetExceeded" : "OnlyPodGoes";
+    return way->reason == CR_BUDGET_BEYOND ? "BudgetExceeded" : "OnlyPodGoes";
 }
 
-static void roll(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, bool refused)
+static void roll(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index,
+                 const struct cr_budget_verdict *way, bool refused)
 {
     if (!cr_plan_restarts_are_recorded(ctx->world->status, consumer->status))
         ctx->plan->record_first = true;
@@ -234,10 +258,10 @@ static void roll(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t in
                .why = cr_strdup(consumer->decision.reason),
                .secrets = secrets_of(ctx, consumer),
                .rotations = cr_plan_rotations_of(ctx, consumer),
-               .warns = warns_of(consumer),
-               .warning = cr_strdup_or_null(warns_of(consumer) ? consumer->way.text : NULL),
+               .warns = warns_of(way),
+               .warning = cr_strdup_or_null(warns_of(way) ? way->text : NULL),
                .carries_memory = carries_its_memory(ctx, consumer),
-               .under_budget = consumer->way.reason == CR_BUDGET_FITS});
+               .under_budget = way->reason == CR_BUDGET_FITS});
     if (refused)
         hold_refused(consumer);
     else
@@ -250,28 +274,31 @@ static void go_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t i
         fail(ctx, consumer, index);
         return;
     }
-    struct cr_gate gate = cr_plan_gate_again(ctx, consumer);
-    if (gate.hold)
-        cr_plan_hold(ctx, consumer, index, gate);
+    CR_CLEANUP(plan_answer) struct plan_answer answer = cr_plan_ask(ctx, consumer, PLAN_TO_GO_ON);
+    if (answer.gate.hold)
+        cr_plan_hold(ctx, consumer, index, cr_gate_steal(&answer.gate));
     else
         cr_plan_evict_on(ctx, consumer, index);
 }
 
 static void begin(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, bool refused)
 {
-    struct cr_gate gate = cr_plan_gate(ctx, consumer);
-    if (gate.hold) {
-        if (gate.hold == CR_HOLD_PLAN_MODE)
-            say_planned(ctx, consumer, index);
-        cr_plan_hold(ctx, consumer, index, gate);
+    CR_CLEANUP(plan_answer) struct plan_answer answer = cr_plan_ask(ctx, consumer, PLAN_TO_BEGIN);
+    cr_plan_note_wait(ctx, &answer.gate);
+    if (answer.gate.hold == CR_HOLD_PLAN_MODE) {
+        show_way(ctx, consumer);
+        say_planned(ctx, consumer, index);
+    }
+    if (answer.gate.hold) {
+        cr_plan_hold(ctx, consumer, index, cr_gate_steal(&answer.gate));
         return;
     }
-    if (consumer->way.way == CR_BUDGET_EVICT) {
-        cr_plan_evict_first(ctx, consumer, index);
+    if (answer.way.way == CR_BUDGET_EVICT) {
+        cr_plan_evict_first(ctx, consumer, index, &answer.way);
         return;
     }
     cr_plan_begin(ctx, consumer);
-    roll(ctx, consumer, index, refused);
+    roll(ctx, consumer, index, &answer.way, refused);
 }
 
 static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)

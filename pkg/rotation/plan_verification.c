@@ -350,15 +350,16 @@ static struct cr_gate gate_of(const struct plan_ctx *ctx, const struct plan_cons
     int pods = found->right + found->inferred + found->unknown + found->other;
     cr_autofree char *names = names_of(wanted);
     cr_autofree char *examples = cr_strvec_join(&consumer->status->examples, "; ");
-    CR_CLEANUP(cr_gate) struct cr_gate off = cr_plan_switched_off(ctx);
+    CR_CLEANUP(plan_answer) struct plan_answer off = cr_plan_ask(ctx, consumer, PLAN_TO_ACT);
     if (found->other)
         return cr_gate_make(CR_HOLD_OTHER_CERTIFICATE,
                             "%d of %d pods serve another certificate than Secret %s holds (%s). No change was seen "
                             "since, so nothing is restarted for it: restart %s %s if it does not reload by itself",
                             found->other, pods, names, examples, consumer->spec->kind, consumer->spec->target);
-    return cr_gate_make(
-        CR_HOLD_NOT_VERIFIED, "%d of %d pods have not been seen to serve the certificate that Secret %s holds (%s)%s%s",
-        found->unknown, pods, names, examples, off.hold ? "; nobody asks them: " : "", off.hold ? off.text : "");
+    return cr_gate_make(CR_HOLD_NOT_VERIFIED,
+                        "%d of %d pods have not been seen to serve the certificate that Secret %s holds (%s)%s%s",
+                        found->unknown, pods, names, examples, off.gate.hold ? "; nobody asks them: " : "",
+                        off.gate.hold ? off.gate.text : "");
 }
 
 /* After a rotation its counts stand as long as all is right: it may have been about more than a leaf shows. */

@@ -4,19 +4,15 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 
-static const struct cr_schedule *judge(struct plan_ctx *ctx)
+struct cr_schedule cr_plan_schedule(const struct plan_ctx *ctx)
 {
     const struct cr_policy *policy = ctx->world->policy;
     struct cr_window windows[CR_POLICY_WINDOWS_MAX];
-    if (ctx->schedule_judged)
-        return &ctx->schedule;
     for (size_t i = 0; i < policy->restart.windows_len; i++)
         windows[i] = (struct cr_window){.cron = &policy->restart.windows[i].opens,
                                         .zone = ctx->world->zones[i],
                                         .duration_ms = policy->restart.windows[i].duration_ms};
-    ctx->schedule = cr_schedule_judge(windows, policy->restart.windows_len, policy->uid, ctx->world->now_ms);
-    ctx->schedule_judged = true;
-    return &ctx->schedule;
+    return cr_schedule_judge(windows, policy->restart.windows_len, policy->uid, ctx->world->now_ms);
 }
 
 /* When what the old pods have in use ends, of what a restart would replace: a leaf, or the CA that lasts longest. 0: no
@@ -61,20 +57,21 @@ static struct cr_gate describe(const struct plan_ctx *ctx, const struct cr_sched
                         end, opens);
 }
 
-struct cr_gate cr_plan_window(struct plan_ctx *ctx, struct plan_consumer *consumer)
+struct cr_gate cr_plan_window(const struct plan_question *q)
 {
-    const struct cr_policy_restart *restart = &ctx->world->policy->restart;
-    int64_t now = ctx->world->now_ms;
+    const struct cr_policy_restart *restart = &q->ctx->world->policy->restart;
+    const struct cr_schedule *schedule = &q->ctx->schedule;
+    int64_t now = q->ctx->world->now_ms;
     if (!restart->windows_len)
         return CR_GATE_OPEN;
-    const struct cr_schedule *schedule = judge(ctx);
-    int64_t end_ms = in_use_until_ms(ctx, consumer);
+    int64_t end_ms = in_use_until_ms(q->ctx, q->consumer);
     int64_t lifted_ms = CR_SCHEDULE_NEVER;
     if (end_ms && restart->override_window_ms != CR_POLICY_NO_OVERRIDE)
         lifted_ms = end_ms - restart->override_window_ms;
     if (schedule->open || lifted_ms <= now)
         return CR_GATE_OPEN;
     int64_t due = schedule->next_ms < lifted_ms ? schedule->next_ms : lifted_ms;
-    cr_plan_requeue_restart_by_clock(ctx->plan, due - now);
-    return describe(ctx, schedule, end_ms, lifted_ms);
+    struct cr_gate gate = describe(q->ctx, schedule, end_ms, lifted_ms);
+    gate.look_again_ms = cr_plan_by_clock_ms(due - now);
+    return gate;
 }

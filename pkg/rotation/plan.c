@@ -28,30 +28,6 @@ int64_t cr_plan_by_clock_ms(int64_t after_ms)
     return after_ms < LOOK_AGAIN_MS ? after_ms : LOOK_AGAIN_MS;
 }
 
-void cr_plan_say_policy(struct cr_plan *plan, bool warning, const char *reason, char *message)
-{
-    PLAN_PUSH(plan->events, plan->events_len,
-              {.warning = warning, .about = CR_ABOUT_POLICY, .reason = reason, .message = message});
-}
-
-void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
-                        char *message)
-{
-    cr_plan_say_policy(plan, warning, reason, message);
-    struct cr_plan_event *event = &plan->events[plan->events_len - 1];
-    event->secret = cr_strdup(secret->name);
-    memcpy(event->rotation, secret->pending.id, sizeof event->rotation);
-}
-
-void cr_plan_say_workload(struct plan_ctx *ctx, bool warning, size_t consumer, const char *reason, char *message)
-{
-    char *named = cr_asprintf("%s (CertRotationPolicy %s)", message, ctx->world->policy->name);
-    free(message);
-    PLAN_PUSH(
-        ctx->plan->events, ctx->plan->events_len,
-        {.warning = warning, .about = CR_ABOUT_WORKLOAD, .consumer = consumer, .reason = reason, .message = named});
-}
-
 static void restart_dispose(struct cr_plan_restart *restart)
 {
     cr_json_free(restart->annotations);
@@ -92,6 +68,7 @@ void cr_plan_make(const struct cr_world *world, struct cr_plan *plan)
         cr_plan_settle(&ctx);
     cr_plan_verification(&ctx);
     cr_plan_conditions(&ctx);
+    cr_plan_events(&ctx);
     if (plan->record_first)
         drop_acts(plan);
 

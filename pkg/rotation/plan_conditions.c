@@ -517,38 +517,18 @@ static bool add_breakers(const struct plan_ctx *ctx, struct cr_buf *text)
     return text->len > before;
 }
 
-static bool is_on_record(const struct plan_ctx *ctx, const struct cr_consumer_status *consumer, unsigned warning)
+/* They stop no restart. Returns the reason of the first; NULL: there is none. */
+static const char *add_warnings(const struct plan_ctx *ctx, struct cr_buf *text)
 {
-    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer);
-    return known && (known->warnings & warning);
-}
-
-static char *misfit(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
-{
-    (void)ctx;
-    return cr_plan_misfit(consumer);
-}
-
-/* They stop no restart; an Event when they come up. Returns the reason of the first; NULL: there is none. */
-static const char *add_warnings(struct plan_ctx *ctx, struct cr_buf *text)
-{
-    static const struct {
-        enum cr_warning_bit bit;
-        char *(*words)(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-    } warnings[] = {{CR_WARNING_NAME_MISSING, cr_plan_reported_names}, {CR_WARNING_SHUTDOWN_MISFIT, misfit}};
     const char *reason = NULL;
-    for (size_t k = 0; k < cr_array_len(warnings); k++) {
-        const char *name = cr_warning_name(warnings[k].bit);
+    for (size_t k = 0; k < CR_PLAN_WARNINGS; k++)
         for (size_t i = 0; i < ctx->consumers_len; i++) {
-            if (!(ctx->consumers[i].status->warnings & warnings[k].bit))
+            if (!(ctx->consumers[i].status->warnings & cr_plan_warnings[k].bit))
                 continue;
-            cr_autofree char *line = warnings[k].words(ctx, &ctx->consumers[i]);
-            if (!is_on_record(ctx, ctx->consumers[i].status, warnings[k].bit))
-                cr_plan_say_workload(ctx, true, i, name, cr_strdup(line));
+            cr_autofree char *line = cr_plan_warnings[k].words(ctx, &ctx->consumers[i]);
             add_line(text, line);
-            reason = reason ? reason : name;
+            reason = reason ? reason : cr_warning_name(cr_plan_warnings[k].bit);
         }
-    }
     return reason;
 }
 

@@ -10,16 +10,30 @@
 
 enum { DEADLINE_MINUTES = 10 };
 
-void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state)
+struct plan_stand cr_plan_stand(enum cr_consumer_state state)
 {
-    cr_plan_set_held(status, state, CR_GATE_OPEN);
+    return (struct plan_stand){.state = state};
 }
 
-void cr_plan_set_held(struct cr_consumer_status *status, enum cr_consumer_state state, struct cr_gate gate)
+struct plan_stand cr_plan_stand_by(enum cr_consumer_state state, struct cr_gate gate)
 {
-    status->state = state;
-    cr_gate_set(&status->gate, gate);
+    return (struct plan_stand){.state = state, .gate = gate};
 }
+
+void cr_plan_set_stand(struct cr_consumer_status *status, struct plan_stand stand)
+{
+    status->state = stand.state;
+    cr_gate_set(&status->gate, stand.gate);
+}
+
+static char *misfit(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    (void)ctx;
+    return cr_plan_misfit(consumer);
+}
+
+const struct plan_warning cr_plan_warnings[CR_PLAN_WARNINGS] = {{CR_WARNING_NAME_MISSING, cr_plan_reported_names},
+                                                                {CR_WARNING_SHUTDOWN_MISFIT, misfit}};
 
 /* --- which consumers are concerned, and what was decided --- */
 
@@ -47,14 +61,14 @@ static void rest(const struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
     if (consumer->change_held) {
-        cr_plan_set_held(status, CR_CONSUMER_BLOCKED, cr_gate_copy(&consumer->held_by));
+        cr_plan_set_stand(status, cr_plan_stand_by(CR_CONSUMER_BLOCKED, cr_gate_copy(&consumer->held_by)));
         return;
     }
     /* Only the state is remembered of a consumer that is listed in brief. */
     bool idle = was_idle(status);
     if (!status->reason && idle)
         cr_strset(&status->reason, "No change was seen since certroll began to watch.");
-    cr_plan_set_held(status, idle ? CR_CONSUMER_IDLE : CR_CONSUMER_CONVERGED, idle_gate(consumer));
+    cr_plan_set_stand(status, cr_plan_stand_by(idle ? CR_CONSUMER_IDLE : CR_CONSUMER_CONVERGED, idle_gate(consumer)));
     cr_strvec_dispose(&status->examples);
 }
 
@@ -71,8 +85,8 @@ static void absent(const struct plan_consumer *consumer)
                     may_be_owned ? ", or a Deployment or Rollout has made it, which is the consumer then" : "",
                     consumer->spec->optional ? "; it is optional, so this is no error" : "");
     cr_strset(&status->reason, why);
-    cr_plan_set_held(status, CR_CONSUMER_ABSENT,
-                     consumer->spec->optional ? CR_GATE_OPEN : cr_gate_make(CR_HOLD_NOT_FOUND, "%s", why));
+    struct cr_gate gate = consumer->spec->optional ? CR_GATE_OPEN : cr_gate_make(CR_HOLD_NOT_FOUND, "%s", why);
+    cr_plan_set_stand(status, cr_plan_stand_by(CR_CONSUMER_ABSENT, gate));
 }
 
 /* Not looked at either: thousands of Jobs would be watched to say that nothing is done for them. */
@@ -85,7 +99,7 @@ static void leave_to_next_run(const struct plan_consumer *consumer)
                     "is left to end with what it has read.",
                     consumer->spec->kind, consumer->spec->target);
     cr_strset(&status->reason, why);
-    cr_plan_set_state(status, CR_CONSUMER_IDLE);
+    cr_plan_set_stand(status, cr_plan_stand(CR_CONSUMER_IDLE));
 }
 
 /* No pods: its controller takes up what it names. */
@@ -117,18 +131,6 @@ static void look_at_secrets(const struct plan_ctx *ctx, struct plan_consumer *co
     consumer->uses_none = !consumer->spec->found && ctx->world->policy->secrets_len;
     for (size_t i = 0; i < ctx->world->policy->secrets_len; i++)
         consumer->uses_none = consumer->uses_none && !cr_strvec_has(&used, ctx->world->policy->secrets[i].name);
-}
-
-/* Once, when it begins. What does not exist has no Event of its own. */
-static void say_unmet(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index)
-{
-    const struct cr_gate *gate = &consumer->status->gate;
-    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer->status);
-    if (!cr_hold_is_unmet(gate->hold) || !cr_hold_event(gate->hold) || (known && known->gate.hold == gate->hold))
-        return;
-    cr_plan_say_workload(ctx, true, index, cr_hold_event(gate->hold), cr_strdup(gate->text));
-    if (gate->hold == CR_HOLD_NOT_FOUND)
-        ctx->plan->events[ctx->plan->events_len - 1].about = CR_ABOUT_POLICY;
 }
 
 static void decide(struct plan_ctx *ctx, struct plan_consumer *consumer)
@@ -365,9 +367,12 @@ static void show_decision(struct plan_consumer *consumer)
 
 static unsigned warnings_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    cr_autofree char *misfit = cr_plan_misfit(consumer);
-    cr_autofree char *names = cr_plan_reported_names(ctx, consumer);
-    return (misfit ? CR_WARNING_SHUTDOWN_MISFIT : 0) | (names ? CR_WARNING_NAME_MISSING : 0);
+    unsigned found = 0;
+    for (size_t i = 0; i < CR_PLAN_WARNINGS; i++) {
+        cr_autofree char *words = cr_plan_warnings[i].words(ctx, consumer);
+        found |= words ? (unsigned)cr_plan_warnings[i].bit : 0;
+    }
+    return found;
 }
 
 static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
@@ -474,6 +479,24 @@ static void keep_consumers(const struct cr_policy *policy, struct cr_policy_stat
     status->consumers_len = policy->consumers_len;
 }
 
+/* A gate may let it begin, which the consumers that are asked later must know. */
+static void act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+{
+    struct plan_stand stand;
+    if (consumer->concerned) {
+        stand = cr_plan_act(ctx, consumer, index);
+        if (consumer->change_held)
+            cr_gate_set(&stand.gate, cr_gate_copy(&consumer->held_by));
+        if (consumer->change_held)
+            stand.state = CR_CONSUMER_BLOCKED;
+        cr_plan_set_stand(consumer->status, stand);
+        cr_plan_follow_up(ctx, consumer, index);
+    }
+    enum cr_consumer_state state = consumer->status->state;
+    if ((state == CR_CONSUMER_IDLE || state == CR_CONSUMER_CONVERGED) && cr_plan_wait_for_others(ctx, consumer, &stand))
+        cr_plan_set_stand(consumer->status, stand);
+}
+
 /* Of a workload, or of pods that came up with old material. */
 static bool any_restart(const struct plan_ctx *ctx)
 {
@@ -501,11 +524,8 @@ void cr_plan_consumers(struct plan_ctx *ctx)
     }
     if (policy->restart.windows_len && any_restart(ctx))
         ctx->schedule = cr_plan_schedule(ctx);
-    for (size_t i = 0; i < ctx->consumers_len; i++) {
-        cr_plan_act(ctx, &ctx->consumers[i], i);
-        cr_plan_wait_for_others(ctx, &ctx->consumers[i]);
-        say_unmet(ctx, &ctx->consumers[i], i);
-    }
+    for (size_t i = 0; i < ctx->consumers_len; i++)
+        act(ctx, &ctx->consumers[i], i);
     cr_plan_list_under_way(ctx);
 }
 
@@ -518,6 +538,7 @@ void cr_plan_consumers_dispose(struct plan_ctx *ctx)
         free(consumer->changes);
         cr_gate_dispose(&consumer->held_by);
         free(consumer->evidence);
+        cr_budget_verdict_dispose(&consumer->taken);
     }
     free(ctx->consumers);
 }

@@ -104,25 +104,11 @@ static struct cr_gate say_drain(const struct plan_drain *drain)
                         drain->pods, drain->last->pod.name, since, most);
 }
 
-bool cr_plan_await_drain(const struct plan_consumer *consumer)
+struct plan_stand cr_plan_draining(const struct plan_consumer *consumer)
 {
     const struct plan_drain *drain = &consumer->drain;
-    if (!cr_plan_drains(consumer))
-        return false;
-    if (drain->stuck)
-        cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, say_stuck(drain->stuck));
-    else
-        cr_plan_set_held(consumer->status, CR_CONSUMER_RESTARTING, say_drain(drain));
-    return true;
-}
-
-/* What is said is what is recorded, or it would be said again each time. */
-void cr_plan_say_stuck(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index)
-{
-    const struct cr_gate *gate = &consumer->status->gate;
-    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer->status);
-    if (gate->hold == CR_HOLD_DRAIN_STUCK && (!known || known->gate.hold != CR_HOLD_DRAIN_STUCK))
-        cr_plan_say_workload(ctx, true, index, cr_hold_event(gate->hold), cr_strdup(gate->text));
+    return drain->stuck ? cr_plan_stand_by(CR_CONSUMER_BLOCKED, say_stuck(drain->stuck))
+                        : cr_plan_stand_by(CR_CONSUMER_RESTARTING, say_drain(drain));
 }
 
 /* --- what waits for their end --- */

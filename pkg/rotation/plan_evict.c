@@ -230,7 +230,7 @@ static int64_t newest_ms(const struct plan_consumer *consumer)
 
 /* One restart, whatever it takes to bring it about. */
 static void note_beginning(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index,
-                           const struct cr_budget_verdict *way)
+                           struct cr_budget_verdict *way)
 {
     struct cr_consumer_status *status = consumer->status;
     cr_autofree char *ids = cr_plan_rotations_of(ctx, consumer);
@@ -238,25 +238,25 @@ static void note_beginning(struct plan_ctx *ctx, struct plan_consumer *consumer,
     status->restarted_generation = cr_json_int_at(consumer->world->workload, 0, "metadata", "generation");
     status->evicted_until_ms = newest_ms(consumer);
     cr_plan_count_evictions(ctx, consumer);
-    cr_plan_say_workload(
-        ctx, way->warning, index, "Evicting",
-        cr_asprintf("%s Its pods are evicted one by one: %s", cr_or_empty(consumer->decision.reason), way->text));
+    PLAN_PUSH(ctx->plan->evicting, ctx->plan->evicting_len, index);
+    consumer->taken = *way;
+    *way = (struct cr_budget_verdict){0};
 }
 
 /* It is on record that this pod goes, or it is put there first. */
-static void evict(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, size_t pod)
+static struct plan_stand evict(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, size_t pod)
 {
     struct cr_consumer_status *status = consumer->status;
     const struct cr_world_pod *chosen = &consumer->world->pods[pod];
-    cr_plan_set_state(status, CR_CONSUMER_RESTARTING);
     if (consumer->evicts && cr_streq(status->evicting, chosen->uid)) {
         PLAN_PUSH(ctx->plan->evictions, ctx->plan->evictions_len,
                   {.consumer = index, .pod = pod, .repair = cr_plan_came_by_eviction(consumer, chosen)});
-        return;
+        return cr_plan_stand(CR_CONSUMER_RESTARTING);
     }
     cr_strset(&status->evicting, chosen->uid);
     status->last_restart_ms = ctx->world->now_ms;
     ctx->plan->record_first = true;
+    return cr_plan_stand(CR_CONSUMER_RESTARTING);
 }
 
 /* Pods come with whole seconds: a pod of this very second could not be distinguished from those that follow it. */
@@ -269,23 +269,20 @@ static bool too_young(struct plan_ctx *ctx, const struct plan_consumer *consumer
     return true;
 }
 
-void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index,
-                         const struct cr_budget_verdict *way)
+struct plan_stand cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index,
+                                      struct cr_budget_verdict *way)
 {
     bool waits = rolls(consumer);
     if (waits)
-        cr_plan_set_held(consumer->status, CR_CONSUMER_PENDING,
-                         cr_gate_make(CR_HOLD_ROLLOUT_UNDER_WAY, "waits for the rollout under way"));
-    else
-        cr_plan_set_state(consumer->status, CR_CONSUMER_PENDING);
-    if (waits)
         cr_plan_requeue_restart(ctx->plan, LOOK_AGAIN_MS);
-    if (waits || way->pod == SIZE_MAX || too_young(ctx, consumer))
-        return;
+    if (waits)
+        return cr_plan_stand_by(CR_CONSUMER_PENDING,
+                                cr_gate_make(CR_HOLD_ROLLOUT_UNDER_WAY, "waits for the rollout under way"));
+    if (way->pod == SIZE_MAX || too_young(ctx, consumer))
+        return cr_plan_stand(CR_CONSUMER_PENDING);
     cr_plan_begin(ctx, consumer);
     note_beginning(ctx, consumer, index, way);
-    PLAN_PUSH(ctx->plan->evicting, ctx->plan->evicting_len, index);
-    evict(ctx, consumer, index, way->pod);
+    return evict(ctx, consumer, index, consumer->taken.pod);
 }
 
 /* A new pod that serves the old leaf, if there is one: it goes before any other. */
@@ -299,14 +296,12 @@ static bool find_repair(const struct plan_ctx *ctx, const struct plan_consumer *
 }
 
 /* The API server holds it to the budgets. */
-static void repair(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, size_t pod)
+static struct plan_stand repair(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, size_t pod)
 {
     if (consumer->world->evictions >= CR_PLAN_EVICTIONS_MAX)
-        cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, cr_plan_still_stale());
-    else if (cr_plan_repair_is_due(ctx, consumer))
-        evict(ctx, consumer, index, pod);
-    else
-        cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING);
+        return cr_plan_still_stale();
+    return cr_plan_repair_is_due(ctx, consumer) ? evict(ctx, consumer, index, pod)
+                                                : cr_plan_stand(CR_CONSUMER_RESTARTING);
 }
 
 /* The one on record goes before others like it: after a crash pods come in any order. */
@@ -320,33 +315,29 @@ static size_t recorded_or(const struct plan_ctx *ctx, const struct plan_consumer
     return chosen;
 }
 
-static void evict_next(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+static struct plan_stand evict_next(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
     CR_CLEANUP(plan_answer) struct plan_answer answer = cr_plan_ask(ctx, consumer, PLAN_TO_EVICT_NEXT);
     cr_plan_note_wait(ctx, &answer.gate);
     if (!answer.gate.hold && answer.way.pod != SIZE_MAX)
-        evict(ctx, consumer, index, recorded_or(ctx, consumer, answer.way.pod));
-    else if (!answer.gate.hold || answer.way.reason == CR_BUDGET_REPLACEMENT)
-        cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING);
-    else
-        cr_plan_hold(ctx, consumer, index, cr_gate_steal(&answer.gate));
+        return evict(ctx, consumer, index, recorded_or(ctx, consumer, answer.way.pod));
+    if (!answer.gate.hold || answer.way.reason == CR_BUDGET_REPLACEMENT)
+        return cr_plan_stand(CR_CONSUMER_RESTARTING);
+    return cr_plan_held(cr_gate_steal(&answer.gate));
 }
 
-void cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+struct plan_stand cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
     size_t pod = 0;
     const struct cr_world_pod *new_one = awaited(ctx, consumer);
     cr_plan_requeue(ctx->plan, LOOK_AGAIN_MS);
-    if (find_repair(ctx, consumer, &pod)) {
-        repair(ctx, consumer, index, pod);
-    } else if (new_one) {
-        cr_plan_set_held(
-            consumer->status, CR_CONSUMER_RESTARTING,
+    if (find_repair(ctx, consumer, &pod))
+        return repair(ctx, consumer, index, pod);
+    if (new_one)
+        return cr_plan_stand_by(
+            CR_CONSUMER_RESTARTING,
             cr_gate_make(CR_HOLD_EVIDENCE, "waits for evidence that new pod %s has the new material", new_one->name));
-    } else if (is_missing(ctx, consumer) || rolls(consumer)) {
-        if (!cr_plan_await_drain(consumer))
-            cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING);
-    } else {
-        evict_next(ctx, consumer, index);
-    }
+    if (!is_missing(ctx, consumer) && !rolls(consumer))
+        return evict_next(ctx, consumer, index);
+    return cr_plan_drains(consumer) ? cr_plan_draining(consumer) : cr_plan_stand(CR_CONSUMER_RESTARTING);
 }

@@ -68,6 +68,7 @@ struct plan_consumer {
     int64_t first_ms;               /* of the first of them, with those that were superseded */
     struct plan_evidence *evidence; /* pods × changes, see cr_plan_evidence_of */
     bool evicts;                    /* a restart by evictions has begun for these changes, and is on record */
+    struct cr_budget_verdict taken; /* the way by which its evictions begin with this very plan */
     bool under_way;                 /* a restart of it by this policy is: it takes pods away */
     bool begins;                    /* with this very plan */
     bool unseen_late; /* while idle: a pod has not shown in time what it should, or shows something else */
@@ -124,6 +125,13 @@ struct plan_names_checked {
 struct plan_names_checked cr_plan_names_checked(const struct plan_ctx *ctx);
 /* In words, which names of a leaf the next leaf is not for; NULL: it is for all of them. Owned. */
 char *cr_plan_lost_names(const struct cr_material *before, const struct cr_material *now);
+/* What is reported of a consumer and stops no restart. */
+struct plan_warning {
+    enum cr_warning_bit bit;
+    char *(*words)(const struct plan_ctx *ctx, const struct plan_consumer *consumer); /* owned; NULL: there is none */
+};
+enum { CR_PLAN_WARNINGS = 2 };
+extern const struct plan_warning cr_plan_warnings[CR_PLAN_WARNINGS];
 /* plan_consumers.c: what is decided and demanded for each consumer; then acts for it. */
 void cr_plan_consumers(struct plan_ctx *ctx);
 /* The last restart, whoever did it, as the workload's template (an Argo Rollout's spec) says; 0: it says none. */
@@ -131,22 +139,28 @@ int64_t cr_plan_restarted_at_ms(const struct cr_json *workload);
 void cr_plan_consumers_dispose(struct plan_ctx *ctx);
 /* The annotation of the consumer's template for a Secret, which says what it was restarted for; NULL: there is none. */
 const char *cr_plan_restart_annotation(const struct plan_consumer *consumer, const char *secret);
-/* plan_restart.c: what is done for a consumer, and its state. */
-void cr_plan_act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+/* Where a consumer stands, and what holds it there. A value: who makes one does not change the consumer. */
+struct plan_stand {
+    enum cr_consumer_state state;
+    struct cr_gate gate; /* owned */
+};
+struct plan_stand cr_plan_stand(enum cr_consumer_state state);
+/* Takes gate. */
+struct plan_stand cr_plan_stand_by(enum cr_consumer_state state, struct cr_gate gate);
+/* By a gate that holds a restart: Blocked or Pending. Takes gate, which is not open. */
+struct plan_stand cr_plan_held(struct cr_gate gate);
+/* Takes stand. */
+void cr_plan_set_stand(struct cr_consumer_status *status, struct plan_stand stand);
+/* plan_restart.c: does what is to be done for a consumer that is concerned. */
+struct plan_stand cr_plan_act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
 /* Its kind is restarted by a time and not by its pod template: an Argo Rollout. */
 bool cr_plan_restarts_by_time(const struct plan_consumer *consumer);
 /* The rotations that this consumer is, or was, restarted for, by id: "a,b". Owned. */
 char *cr_plan_rotations_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state);
-/* The same with what holds it there. Takes gate. */
-void cr_plan_set_held(struct cr_consumer_status *status, enum cr_consumer_state state, struct cr_gate gate);
 /* The plan comes again when the gate may be open by time alone. */
 void cr_plan_note_wait(struct plan_ctx *ctx, const struct cr_gate *gate);
-/* A gate holds a restart: Blocked or Pending, and an Event where a person should know, once when it begins. Takes gate,
- * which is not open. */
-void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, struct cr_gate gate);
-/* The gate for new pods that were evicted CR_PLAN_EVICTIONS_MAX times and still serve the old leaf. */
-struct cr_gate cr_plan_still_stale(void);
+/* New pods were evicted CR_PLAN_EVICTIONS_MAX times and still serve the old leaf. */
+struct plan_stand cr_plan_still_stale(void);
 /* plan_others.c: pairs of Secret and consumer that another policy has. */
 bool cr_plan_is_others(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 /* The other policy has not yet brought the consumer the material of this change. */
@@ -155,8 +169,9 @@ bool cr_plan_waits_for_other(const struct plan_ctx *ctx, const struct plan_consu
  * nothing. */
 const struct cr_secret_status *cr_plan_memory_of_other(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                                                        size_t change);
-/* Shows the wait for another policy in the state of a consumer that is idle otherwise. */
-void cr_plan_wait_for_others(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* Where a consumer stands that is idle but for another policy; false: it waits for none. */
+bool cr_plan_wait_for_others(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                             struct plan_stand *stand);
 /* In words, if a consumer is not concerned because another policy has its pair. Owned; NULL: that is not the reason. */
 char *cr_plan_others_reason(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* The memory of a policy that is, or is about to be, in the middle of a change of this Secret for one of our consumers,
@@ -336,11 +351,11 @@ bool cr_plan_was_evicted_for(const struct plan_ctx *ctx, const struct plan_consu
 bool cr_plan_evictions_go_on(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* Its pods were not all ready again in time: its rollout has failed. */
 void cr_plan_evict_deadline(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* Evicts the first pod, which `way` has chosen, unless it has to wait for a moment; cr_plan_evict_on evicts
- * what follows, once that is on record. Both set the state. */
-void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index,
-                         const struct cr_budget_verdict *way);
-void cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+/* Evicts the first pod, which `way` has chosen, unless it has to wait for a moment; cr_plan_evict_on evicts what
+ * follows, once that is on record. Where evictions begin, the way is taken. */
+struct plan_stand cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index,
+                                      struct cr_budget_verdict *way);
+struct plan_stand cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
 /* This process has evicted the pod, and the cache does not show that yet. */
 bool cr_plan_pod_is_gone(const struct plan_ctx *ctx, const struct cr_world_pod *pod);
 /* The pod replaces one that was evicted for the present changes. */
@@ -351,11 +366,8 @@ bool cr_plan_pod_must_go(const struct plan_ctx *ctx, const struct plan_consumer 
 void cr_plan_find_drain(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* An old pod drains, or should have ended and is still there. */
 bool cr_plan_drains(const struct plan_consumer *consumer);
-/* True while old pods drain: then the restart is not over, and the consumer's state says so. */
-bool cr_plan_await_drain(const struct plan_consumer *consumer);
-/* Emits an Event once, when an old pod should have ended and that is the consumer's state. Call it when the state is
- * final. */
-void cr_plan_say_stuck(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index);
+/* While old pods drain the restart is not over, and this is where the consumer stands. */
+struct plan_stand cr_plan_draining(const struct plan_consumer *consumer);
 /* No old pod runs any more, as far as this change is concerned. */
 bool cr_plan_old_pods_have_ended(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 /* How long the end of a pod may take, where a new pod comes only after it. 0: no longer than usual. */
@@ -374,13 +386,13 @@ void cr_plan_requeue(struct cr_plan *plan, int64_t after_ms);
 void cr_plan_requeue_restart(struct cr_plan *plan, int64_t after_ms);
 /* How long to wait for a wall-clock time. The clock may be set meanwhile, so it is looked at each hour. */
 int64_t cr_plan_by_clock_ms(int64_t after_ms);
-/* Emits an Event about the policy, because of one of its Secrets. Takes message. */
+/* plan_events.c: what the status on record does not say yet. Call it when the status of the plan is complete. */
+void cr_plan_events(struct plan_ctx *ctx);
+/* An Event about the policy, because of one of its Secrets. Takes message. */
 void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
                         char *message);
-/* Emits an Event about the policy. Takes message. */
+/* An Event about the policy. Takes message. */
 void cr_plan_say_policy(struct cr_plan *plan, bool warning, const char *reason, char *message);
-/* Emits an Event about a consumer's workload that names the policy. Takes message. */
-void cr_plan_say_workload(struct plan_ctx *ctx, bool warning, size_t consumer, const char *reason, char *message);
 /* Whether acting is allowed at all: not suspended, not in Plan mode. */
 bool cr_plan_may_act(const struct plan_ctx *ctx);
 

@@ -79,35 +79,12 @@ static int64_t whole_seconds(int64_t now_ms)
     return now_ms - now_ms % 1000;
 }
 
-/* Owned words, with the names of some opaque keys. */
-static char *describe(const struct cr_pending_change *pending)
-{
-    enum { SHOWN = 5 };
-    CR_CLEANUP(cr_buf) struct cr_buf names = CR_BUF_INIT(0);
-    for (size_t i = 0; i < pending->opaque_keys.len && i < SHOWN; i++)
-        cr_buf_printf(&names, "%s%s", i ? ", " : " (", pending->opaque_keys.items[i]);
-    if (names.len)
-        cr_buf_puts(&names, pending->opaque_keys.len > SHOWN ? ", ...)" : ")");
-    cr_autofree char *what = cr_diff_describe(pending->changes);
-    return cr_asprintf("%s%s", what, cr_buf_text(&names));
-}
-
 /* The first is that of those that came one after the other without a pause as long as it takes to coalesce them. */
 static void set_since(struct cr_pending_change *pending, int64_t since_ms, int64_t pause_ms)
 {
     bool goes_on = pending->set && since_ms >= pending->first_ms && since_ms - pending->since_ms < pause_ms;
     pending->first_ms = goes_on ? pending->first_ms : since_ms;
     pending->since_ms = since_ms;
-}
-
-/* No client is known to ask for them, so nothing is held. */
-static void say_lost_names(struct plan_ctx *ctx, const struct cr_secret_status *secret)
-{
-    cr_autofree char *lost = cr_plan_lost_names(&secret->settled, &secret->pending.target);
-    if (lost)
-        cr_plan_say_secret(
-            ctx->plan, true, secret, "NamesLost",
-            cr_asprintf("Secret %s: %s; it is rolled out, since the policy asks for none of them", secret->name, lost));
 }
 
 static void set_target(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now,
@@ -125,11 +102,6 @@ static void set_target(struct plan_ctx *ctx, struct cr_secret_status *secret, co
     name_rotation(ctx->world->policy, secret, now->resource_version, pending->id);
     cr_strset(&secret->observed_resource_version, now->resource_version);
     ctx->plan->record_first = true;
-
-    cr_autofree char *what = describe(pending);
-    cr_plan_say_secret(ctx->plan, false, secret, "ChangeSeen",
-                       cr_asprintf("Secret %s: %s (rotation %s)", secret->name, what, pending->id));
-    say_lost_names(ctx, secret);
 }
 
 static void supersede(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
@@ -264,13 +236,10 @@ static void compare(struct plan_ctx *ctx, struct cr_secret_status *secret, const
     set_target(ctx, secret, now, changes);
 }
 
-static void set_problem(struct plan_ctx *ctx, struct cr_secret_status *secret, const char *reason, const char *message)
+static void set_problem(struct cr_secret_status *secret, const char *reason, const char *message)
 {
-    bool news = !cr_streq(secret->problem_reason, reason);
     cr_strset(&secret->problem_reason, reason);
     cr_strset(&secret->problem_message, message);
-    if (news && reason)
-        cr_plan_say_secret(ctx->plan, true, secret, reason, cr_asprintf("Secret %s: %s", secret->name, message));
 }
 
 /* It was good when it was read; no write to the Secret happens when its certificate ends. */
@@ -305,7 +274,7 @@ static bool hold_for_names(struct plan_ctx *ctx, struct cr_secret_status *secret
     cr_autofree char *missing = cr_plan_missing_names(ctx, secret, now->material);
     if (!missing)
         return false;
-    set_problem(ctx, secret, CR_PROBLEM_NAME_MISSING, missing);
+    set_problem(secret, CR_PROBLEM_NAME_MISSING, missing);
     secret->problem_not_after_ms = now->material->not_after_ms;
     if (!secret->has_settled)
         compare(ctx, secret, now);
@@ -391,12 +360,12 @@ static void look_at(struct plan_ctx *ctx, struct cr_secret_status *secret, const
 {
     secret->problem_not_after_ms = 0;
     if (!now->found) {
-        set_problem(ctx, secret, CR_PROBLEM_NOT_FOUND,
+        set_problem(secret, CR_PROBLEM_NOT_FOUND,
                     "it does not exist; nothing is done until it does, and what was remembered of it stays");
         return;
     }
     if (now->problem != CR_MATERIAL_OK || !now->material) {
-        set_problem(ctx, secret, cr_material_problem_name(now->problem), cr_or_empty(now->problem_text));
+        set_problem(secret, cr_material_problem_name(now->problem), cr_or_empty(now->problem_text));
         secret->problem_not_after_ms = now->refused_not_after_ms;
         if (now->problem == CR_MATERIAL_NOT_YET)
             cr_plan_requeue(ctx->plan, 30 * 1000);
@@ -404,18 +373,18 @@ static void look_at(struct plan_ctx *ctx, struct cr_secret_status *secret, const
     }
     if (has_expired(ctx, now)) {
         cr_autofree char *words = say_expired(ctx, now);
-        set_problem(ctx, secret, cr_material_problem_name(CR_MATERIAL_EXPIRED), words);
+        set_problem(secret, cr_material_problem_name(CR_MATERIAL_EXPIRED), words);
         secret->problem_not_after_ms = now->material->not_after_ms;
         return;
     }
     cr_autofree char *gone = say_vanished(ctx, secret, now->material);
     if (gone) {
-        set_problem(ctx, secret, cr_material_problem_name(CR_MATERIAL_INCOMPLETE), gone);
+        set_problem(secret, cr_material_problem_name(CR_MATERIAL_INCOMPLETE), gone);
         return;
     }
     if (hold_for_names(ctx, secret, now))
         return;
-    set_problem(ctx, secret, NULL, NULL);
+    set_problem(secret, NULL, NULL);
     if (!secret->has_settled) {
         compare(ctx, secret, now);
         return;

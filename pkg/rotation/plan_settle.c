@@ -107,10 +107,6 @@ static void settle(struct plan_ctx *ctx, struct cr_secret_status *secret)
                                         .outcome = outcome};
     memcpy(record.id, pending->id, sizeof record.id);
     cr_status_history_add(&ctx->plan->status, &record);
-    cr_plan_say_secret(ctx->plan, false, secret, "RotationConverged",
-                       cr_asprintf("Secret %s: every consumer has the new material after %lld s (rotation %s)",
-                                   secret->name, (long long)((now - pending->since_ms) / 1000), pending->id));
-
     secret->settled_ms = record.finished_ms;
     secret->changed_ms = record.started_ms;
     cr_material_dispose(&secret->settled);

@@ -394,14 +394,6 @@ static void remember(const struct plan_ctx *ctx, struct cr_consumer_status *stat
     status->verification = after;
 }
 
-static void say_once(struct plan_ctx *ctx, const struct cr_consumer_status *status, size_t index)
-{
-    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, status);
-    const char *event = cr_hold_event(status->gate.hold);
-    if (event && !(known && known->gate.hold == status->gate.hold))
-        cr_plan_say_workload(ctx, true, index, event, cr_strdup(status->gate.text));
-}
-
 /* False: there is nothing to ask it for. */
 static bool look_at_consumer(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, struct wanted *wanted)
 {
@@ -421,8 +413,8 @@ static bool look_at_consumer(struct plan_ctx *ctx, struct plan_consumer *consume
     consumer->unseen_late = found.late;
     if (!found.unknown && !found.other)
         return true;
-    cr_plan_set_held(consumer->status, CR_CONSUMER_VERIFYING, gate_of(ctx, consumer, wanted, &found));
-    say_once(ctx, consumer->status, index);
+    cr_plan_set_stand(consumer->status,
+                      cr_plan_stand_by(CR_CONSUMER_VERIFYING, gate_of(ctx, consumer, wanted, &found)));
     return true;
 }
 

@@ -133,8 +133,9 @@ static void look_at_secrets(const struct plan_ctx *ctx, struct plan_consumer *co
         consumer->uses_none = consumer->uses_none && !cr_strvec_has(&used, ctx->world->policy->secrets[i].name);
 }
 
-static void decide(struct plan_ctx *ctx, struct plan_consumer *consumer)
+static struct cr_decision decide(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
+    struct cr_decision decision = {0};
     cr_autofree struct cr_secret_change *changes = cr_calloc(ctx->changes_len, sizeof *changes);
     for (size_t k = 0; k < ctx->changes_len; k++) {
         changes[k] = ctx->changes[k];
@@ -148,20 +149,15 @@ static void decide(struct plan_ctx *ctx, struct plan_consumer *consumer)
                                     .changes = changes,
                                     .changes_len = ctx->changes_len};
     if (by_api(consumer))
-        cr_decide_by_api(&input, consumer->world->workload, &consumer->decision);
+        cr_decide_by_api(&input, consumer->world->workload, &decision);
     else
-        cr_decide(&input, &consumer->decision);
-    consumer->concerned = consumer->decision.kind != CR_DECISION_NONE;
-    /* New pods would have a leaf that their software cannot use: the old ones are the good ones. */
-    if (!consumer->held_by.hold && consumer->decision.not_accepted)
-        consumer->held_by = cr_gate_make(CR_HOLD_KEY_TYPE_NOT_ACCEPTED, "%s", consumer->decision.not_accepted);
-    char *others = consumer->concerned ? NULL : cr_plan_others_reason(ctx, consumer);
+        cr_decide(&input, &decision);
+    char *others = decision.kind == CR_DECISION_NONE ? cr_plan_others_reason(ctx, consumer) : NULL;
     if (others) {
-        free(consumer->decision.reason);
-        consumer->decision.reason = others;
+        free(decision.reason);
+        decision.reason = others;
     }
-    if (consumer->decision.component)
-        cr_strset(&consumer->status->component, consumer->decision.component);
+    return decision;
 }
 
 /* --- what each change demands, and what the template already answers --- */
@@ -205,21 +201,6 @@ static bool is_covered(const struct plan_consumer *consumer, const char *value, 
            cr_restart_annotation_covers(value, &pending->target, classes & ~(unsigned)CR_CLASS_OPAQUE);
 }
 
-/* A restart would not help, and may not end: as long as one pod of a node uses an immutable Secret, its kubelet gives
- * the old content to new pods as well (docs/operations.md has what was measured). */
-static void mark_immutable(const struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k)
-{
-    const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
-    struct plan_change *change = &consumer->changes[k];
-    change->is_immutable = ctx->changes[k].was_immutable && secret->restart_classes;
-    if (change->is_immutable && !consumer->held_by.hold)
-        consumer->held_by = cr_gate_make(CR_HOLD_IMMUTABLE_SECRET,
-                                         "Secret %s was immutable and was replaced under its name: kubelets give the "
-                                         "old content to new pods, too, while a pod of their node uses it. Use a "
-                                         "Secret of another name",
-                                         ctx->changes[k].secret->name);
-}
-
 /* Those of the classes that an annotation names with this material. */
 static unsigned restarted_for(const char *value, const struct cr_material *target, unsigned classes)
 {
@@ -232,38 +213,57 @@ static unsigned restarted_for(const char *value, const struct cr_material *targe
 
 /* What was to be reloaded but is in the annotation was restarted for after all (the fall-back), before or by an earlier
  * run of this program. */
-static void compute_demand(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k)
+static struct plan_change demand_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t k)
 {
     const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
     const struct cr_pending_change *pending = &ctx->pending[k]->pending;
-    struct plan_change *change = &consumer->changes[k];
     const char *value = cr_plan_restart_annotation(consumer, ctx->changes[k].secret->name);
-    change->concerns = secret->used && secret->kind != CR_DECISION_NONE &&
-                       !(value == NULL && known_from_annotations_only(ctx->pending[k])) &&
-                       !created_after(consumer, pending->since_ms);
-    if (!change->concerns)
-        return;
+    if (!secret->used || secret->kind == CR_DECISION_NONE || created_after(consumer, pending->since_ms) ||
+        (value == NULL && known_from_annotations_only(ctx->pending[k])))
+        return (struct plan_change){.concerns = false};
     unsigned seen = cr_diff_classes(ctx->changes[k].changes);
-    unsigned fallback = secret->reload_classes & CR_PLAN_FALLS_BACK;
-    change->demanded = secret->restart_classes != 0;
-    mark_immutable(ctx, consumer, k);
-    change->classes = secret->restart_classes;
-    change->classes |= restarted_for(value, &pending->target, fallback);
-    change->covered = change->classes && is_covered(consumer, value, pending, change->classes);
+    unsigned classes =
+        secret->restart_classes | restarted_for(value, &pending->target, secret->reload_classes & CR_PLAN_FALLS_BACK);
     /* Another chain under the same leaf does not show in a leaf. */
     bool new_leaf = (seen & CR_CLASS_LEAF) && pending->target.leaf[0] && pending->old_leaves.len;
-    change->leaf_changed = new_leaf && (secret->roles & CR_ROLE_BIT(CR_ROLE_SERVER_LEAF));
-    change->leaf_presented = new_leaf && (secret->roles & CR_ROLE_BIT(CR_ROLE_CLIENT_LEAF));
-    if (seen & CR_CLASS_TRUST)
-        change->trust_roles = secret->roles & (CR_ROLE_BIT(CR_ROLE_CLIENT_CA) | CR_ROLE_BIT(CR_ROLE_SERVER_CA));
-    change->notified = cr_plan_notified(ctx, k, secret->trigger_classes);
-    change->since_ms = pending->since_ms;
-    change->max_delay_ms = secret->max_delay_ms;
-    change->not_accepted = secret->not_accepted;
-    if (change->since_ms > consumer->since_ms)
-        consumer->since_ms = change->since_ms;
-    if (change->classes && !change->covered && (!consumer->first_ms || pending->first_ms < consumer->first_ms))
-        consumer->first_ms = pending->first_ms;
+    return (struct plan_change){
+        .concerns = true,
+        .classes = classes,
+        .demanded = secret->restart_classes != 0,
+        .covered = classes && is_covered(consumer, value, pending, classes),
+        .is_immutable = ctx->changes[k].was_immutable && secret->restart_classes,
+        .leaf_changed = new_leaf && (secret->roles & CR_ROLE_BIT(CR_ROLE_SERVER_LEAF)),
+        .leaf_presented = new_leaf && (secret->roles & CR_ROLE_BIT(CR_ROLE_CLIENT_LEAF)),
+        .trust_roles = seen & CR_CLASS_TRUST
+                           ? secret->roles & (CR_ROLE_BIT(CR_ROLE_CLIENT_CA) | CR_ROLE_BIT(CR_ROLE_SERVER_CA))
+                           : 0,
+        .notified = cr_plan_notified(ctx, k, secret->trigger_classes),
+        .not_accepted = secret->not_accepted,
+        .since_ms = pending->since_ms,
+        .max_delay_ms = secret->max_delay_ms,
+    };
+}
+
+/* Of an immutable Secret: a restart would not help, and may not end: as long as one pod of a node uses it, its kubelet
+ * gives the old content to new pods as well (docs/operations.md has what was measured). */
+static struct cr_gate immutable_gate(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (consumer->changes[k].is_immutable)
+            return cr_gate_make(CR_HOLD_IMMUTABLE_SECRET,
+                                "Secret %s was immutable and was replaced under its name: kubelets give the old "
+                                "content to new pods, too, while a pod of their node uses it. Use a Secret of another "
+                                "name",
+                                ctx->changes[k].secret->name);
+    return CR_GATE_OPEN;
+}
+
+/* What new pods would have is of no use to them: the old ones are the good ones. */
+static struct cr_gate useless_gate(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    if (consumer->decision.not_accepted)
+        return cr_gate_make(CR_HOLD_KEY_TYPE_NOT_ACCEPTED, "%s", consumer->decision.not_accepted);
+    return immutable_gate(ctx, consumer);
 }
 
 int64_t cr_plan_restarted_at_ms(const struct cr_json *workload)
@@ -289,8 +289,14 @@ static void sum_up(const struct plan_ctx *ctx, struct plan_consumer *consumer)
     bool any = false;
     bool all = true;
     for (size_t k = 0; k < ctx->changes_len; k++) {
-        any = any || consumer->changes[k].classes;
-        all = all && (!consumer->changes[k].classes || consumer->changes[k].covered);
+        const struct plan_change *change = &consumer->changes[k];
+        int64_t first_ms = ctx->pending[k]->pending.first_ms;
+        any = any || change->classes;
+        all = all && (!change->classes || change->covered);
+        if (change->since_ms > consumer->since_ms)
+            consumer->since_ms = change->since_ms;
+        if (change->classes && !change->covered && (!consumer->first_ms || first_ms < consumer->first_ms))
+            consumer->first_ms = first_ms;
     }
     consumer->needs_restart = any && !all;
     consumer->restarted = any && all;
@@ -315,30 +321,24 @@ static int64_t last_progress_ms(const struct plan_consumer *consumer)
 /* A Deployment has a deadline (spec.progressDeadlineSeconds), and its controller says when it has passed (rollout.c);
  * StatefulSets and DaemonSets have none, so theirs is a Deployment's default. Their new pods come when the old ones
  * have ended, so that a drain is given its time first. */
-static void apply_deadline(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+static struct cr_rollout judge_rollout(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     int64_t deadline_ms = DEADLINE_MINUTES * 60 * 1000 + cr_plan_drain_allowance_ms(consumer);
-    struct cr_rollout *rollout = &consumer->rollout;
-    if (!consumer->restarted || rollout->state != CR_ROLLOUT_PROGRESSING ||
+    struct cr_rollout rollout = {0};
+    if (!by_api(consumer)) /* else nothing rolls */
+        cr_rollout_judge(consumer->spec->kind, consumer->world->workload, &rollout);
+    if (!consumer->restarted || rollout.state != CR_ROLLOUT_PROGRESSING ||
         cr_streq(consumer->spec->kind, "Deployment") || ctx->world->now_ms < last_progress_ms(consumer) + deadline_ms)
-        return;
-    char before[sizeof rollout->message];
-    snprintf(before, sizeof before, "%s", rollout->message);
-    rollout->state = CR_ROLLOUT_FAILED;
-    snprintf(rollout->message, sizeof rollout->message, "no new pod for %lld minutes: %.120s",
+        return rollout;
+    char before[sizeof rollout.message];
+    snprintf(before, sizeof before, "%s", rollout.message);
+    rollout.state = CR_ROLLOUT_FAILED;
+    snprintf(rollout.message, sizeof rollout.message, "no new pod for %lld minutes: %.120s",
              (long long)(deadline_ms / 60 / 1000), before);
+    return rollout;
 }
 
 /* --- state --- */
-
-static void warn_of_gap(const struct plan_ctx *ctx, struct plan_consumer *consumer)
-{
-    if (!cr_plan_leaves_gap(ctx, consumer))
-        return;
-    cr_autofree char *why = consumer->decision.reason;
-    consumer->decision.reason = cr_asprintf(
-        "%s Its only pod goes away before another is ready (restart.singleReplica: Warn).", cr_or_empty(why));
-}
 
 /* What a fall-back was for, once its restart is done: what was seen then is not on record yet. */
 static void say_fell_back(struct plan_consumer *consumer)
@@ -375,16 +375,19 @@ static unsigned warnings_of(const struct plan_ctx *ctx, const struct plan_consum
     return found;
 }
 
-static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
+/* --- the stages of a consumer --- */
+
+/* False: nothing is ever done for it, or it is not there. */
+static bool look_at_workload(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     consumer->status->warnings = 0;
     if (cr_policy_kind_runs_to_end(consumer->spec->kind)) {
         leave_to_next_run(consumer);
-        return;
+        return false;
     }
     if (!consumer->world->found) {
         absent(consumer);
-        return;
+        return false;
     }
     /* It came back; its pods mounted what the Secrets hold now. */
     if (consumer->status->state == CR_CONSUMER_ABSENT) {
@@ -397,44 +400,111 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
     consumer->status->warnings = warnings_of(ctx, consumer);
     cr_plan_count_restart(ctx, consumer);
     look_at_secrets(ctx, consumer);
-    if (!ctx->changes_len) {
-        rest(consumer);
-        return;
-    }
-    decide(ctx, consumer);
-    if (!consumer->concerned) {
-        if (consumer->status->state == CR_CONSUMER_IDLE || !consumer->status->reason) {
-            consumer->status->decision = CR_DECISION_NONE;
-            cr_strset(&consumer->status->reason, consumer->decision.reason);
+    return true;
+}
+
+/* Decides, and finds what each change demands. False: no change touches it. */
+static bool find_demand(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    struct cr_consumer_status *status = consumer->status;
+    if (!ctx->changes_len)
+        return false;
+    consumer->decision = decide(ctx, consumer);
+    if (consumer->decision.component)
+        cr_strset(&status->component, consumer->decision.component);
+    if (consumer->decision.kind == CR_DECISION_NONE) {
+        if (status->state == CR_CONSUMER_IDLE || !status->reason) {
+            status->decision = CR_DECISION_NONE;
+            cr_strset(&status->reason, consumer->decision.reason);
         }
-        rest(consumer);
-        return;
+        return false;
     }
+    bool any = false;
     consumer->changes = cr_calloc(ctx->changes_len, sizeof *consumer->changes);
-    consumer->concerned = false;
     for (size_t k = 0; k < ctx->changes_len; k++) {
-        compute_demand(ctx, consumer, k);
-        consumer->concerned = consumer->concerned || consumer->changes[k].concerns;
+        consumer->changes[k] = demand_of(ctx, consumer, k);
+        any = any || consumer->changes[k].concerns;
     }
-    if (!consumer->concerned) {
-        rest(consumer);
+    return any;
+}
+
+static void look_again(struct plan_ctx *ctx, int64_t after_ms)
+{
+    if (after_ms)
+        cr_plan_requeue(ctx->plan, after_ms);
+}
+
+/* Takes found. */
+static void take_evidence(struct plan_consumer *consumer, struct plan_found found)
+{
+    consumer->evidence = found.evidence;
+    consumer->status->pods = found.pods;
+    cr_strvec_dispose(&consumer->status->examples);
+    consumer->status->examples = found.examples;
+}
+
+/* What it was to be reloaded for it is restarted for. Takes fall_back. */
+static void take_fall_back(const struct plan_ctx *ctx, struct plan_consumer *consumer, struct plan_fall_back fall_back)
+{
+    for (size_t k = 0; fall_back.any && k < ctx->changes_len; k++)
+        consumer->changes[k].classes |= fall_back.classes[k];
+    free(fall_back.classes);
+    if (!fall_back.any)
         return;
-    }
+    consumer->needs_restart = true;
+    consumer->restarted = false;
+    consumer->decision.unknown = false;
+    if (!fall_back.reason)
+        return;
+    free(consumer->decision.reason);
+    consumer->decision.reason = fall_back.reason;
+    consumer->decision.kind = CR_DECISION_RESTART;
+}
+
+static void warn_of_gap(struct plan_consumer *consumer)
+{
+    cr_autofree char *why = consumer->decision.reason;
+    consumer->decision.reason = cr_asprintf(
+        "%s Its only pod goes away before another is ready (restart.singleReplica: Warn).", cr_or_empty(why));
+}
+
+/* Of a consumer that is concerned: in this order, since each stage looks at what those before it have found. None but
+ * these lines changes what is known of it. */
+static void run_stages(struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    if (!consumer->held_by.hold)
+        consumer->held_by = useless_gate(ctx, consumer);
     sum_up(ctx, consumer);
-    if (!by_api(consumer)) /* else nothing rolls */
-        cr_rollout_judge(consumer->spec->kind, consumer->world->workload, &consumer->rollout);
-    apply_deadline(ctx, consumer);
-    cr_plan_recall_evictions(ctx, consumer);
-    cr_plan_evidence(ctx, consumer);
-    cr_plan_fall_back(ctx, consumer);
-    cr_plan_recall_evictions(ctx, consumer); /* which a fall-back may have begun */
-    cr_plan_find_drain(ctx, consumer);
-    cr_plan_evict_deadline(ctx, consumer);
-    warn_of_gap(ctx, consumer);
+    consumer->rollout = judge_rollout(ctx, consumer);
+
+    consumer->evicts = cr_plan_evictions_began(ctx, consumer);
+    take_evidence(consumer, cr_plan_evidence(ctx, consumer));
+    struct plan_fall_back fall_back = cr_plan_fall_back(ctx, consumer);
+    look_again(ctx, fall_back.look_again_ms);
+    take_fall_back(ctx, consumer, fall_back);
+    /* Pods may have been evicted for what the fall-back adds. */
+    consumer->evicts = cr_plan_evictions_began(ctx, consumer);
+
+    consumer->drain = cr_plan_find_drain(ctx, consumer);
+    look_again(ctx, consumer->drain.look_again_ms);
+    struct plan_rollout rollout = cr_plan_evict_deadline(ctx, consumer);
+    look_again(ctx, rollout.look_again_ms);
+    consumer->rollout = rollout.rollout;
+
+    if (cr_plan_leaves_gap(ctx, consumer))
+        warn_of_gap(consumer);
     show_decision(consumer);
-    if ((consumer->restarted || consumer->evicts) && consumer->rollout.state == CR_ROLLOUT_FAILED)
-        ctx->rollout_failed = true;
-    consumer->under_way = cr_plan_evictions_go_on(ctx, consumer);
+}
+
+static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    if (!look_at_workload(ctx, consumer))
+        return;
+    consumer->concerned = find_demand(ctx, consumer);
+    if (consumer->concerned)
+        run_stages(ctx, consumer);
+    else
+        rest(consumer);
 }
 
 /* --- which entry of the status is which consumer's: it is the workload that is remembered, not its name in the policy
@@ -479,6 +549,16 @@ static void keep_consumers(const struct cr_policy *policy, struct cr_policy_stat
     status->consumers_len = policy->consumers_len;
 }
 
+static bool any_failed(const struct plan_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        const struct plan_consumer *consumer = &ctx->consumers[i];
+        if ((consumer->restarted || consumer->evicts) && consumer->rollout.state == CR_ROLLOUT_FAILED)
+            return true;
+    }
+    return false;
+}
+
 /* A gate may let it begin, which the consumers that are asked later must know. */
 static void act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
@@ -520,8 +600,9 @@ void cr_plan_consumers(struct plan_ctx *ctx)
         consumer->world = &ctx->world->consumers[i];
         consumer->status = &status->consumers[i];
         evaluate(ctx, consumer);
-        cr_plan_find_under_way(ctx, consumer);
+        consumer->under_way = cr_plan_is_under_way(ctx, consumer);
     }
+    ctx->rollout_failed = any_failed(ctx);
     if (policy->restart.windows_len && any_restart(ctx))
         ctx->schedule = cr_plan_schedule(ctx);
     for (size_t i = 0; i < ctx->consumers_len; i++)

@@ -133,13 +133,12 @@ bool cr_plan_was_evicted_for(const struct plan_ctx *ctx, const struct plan_consu
     return may_be_on_record(ctx, consumer) && is_for(consumer->status->restarted_for, ctx->pending[change]->pending.id);
 }
 
-void cr_plan_recall_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+bool cr_plan_evictions_began(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    consumer->evicts = false;
     if (!may_be_on_record(ctx, consumer))
-        return;
+        return false;
     cr_autofree char *ids = cr_plan_rotations_of(ctx, consumer);
-    consumer->evicts = is_for(consumer->status->restarted_for, ids);
+    return is_for(consumer->status->restarted_for, ids);
 }
 
 bool cr_plan_evictions_go_on(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
@@ -162,19 +161,21 @@ static int64_t moved_ms(const struct plan_consumer *consumer)
     return moved;
 }
 
-void cr_plan_evict_deadline(struct plan_ctx *ctx, struct plan_consumer *consumer)
+struct plan_rollout cr_plan_evict_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
+    struct plan_rollout out = {.rollout = consumer->rollout};
     if (!consumer->evicts || is_whole(ctx, consumer))
-        return;
+        return out;
     int64_t seconds = cr_json_int_at(consumer->world->workload, DEADLINE_S, "spec", "progressDeadlineSeconds");
     int64_t due = moved_ms(consumer) + seconds * 1000 + cr_plan_drain_allowance_ms(consumer);
     if (ctx->world->now_ms < due) {
-        cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
-        return;
+        out.look_again_ms = due - ctx->world->now_ms;
+        return out;
     }
-    consumer->rollout.state = CR_ROLLOUT_FAILED;
-    snprintf(consumer->rollout.message, sizeof consumer->rollout.message,
+    out.rollout.state = CR_ROLLOUT_FAILED;
+    snprintf(out.rollout.message, sizeof out.rollout.message,
              "after an eviction its pods were not all ready again within %lld s", (long long)seconds);
+    return out;
 }
 
 /* --- when a new pod surely has the new Secret --- */

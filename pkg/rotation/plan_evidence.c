@@ -239,8 +239,8 @@ static enum cr_evidence judge(const struct plan_ctx *ctx, const struct plan_cons
     return CR_EVIDENCE_UNKNOWN;
 }
 
-static struct plan_evidence *evidence_at(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                                         size_t change)
+static const struct plan_evidence *evidence_at(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                                               size_t pod, size_t change)
 {
     return &consumer->evidence[pod * ctx->changes_len + change];
 }
@@ -291,11 +291,11 @@ static void count(struct cr_pod_counts *counts, enum cr_evidence evidence)
     ++*slots[evidence];
 }
 
-/* A pod is as good as the worst of what is known of it. looks: parallel to the changes. */
-static enum cr_evidence judge_pod(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index,
-                                  const struct look *looks, char why[WHY])
+/* A pod is as good as the worst of what is known of it. looks, out: parallel to the changes. */
+static enum cr_evidence judge_pod(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                                  const struct cr_world_pod *pod, const struct look *looks, struct plan_evidence *out,
+                                  char why[WHY])
 {
-    const struct cr_world_pod *pod = &consumer->world->pods[index];
     enum cr_evidence worst = CR_EVIDENCE_VERIFIED;
     for (size_t k = 0; k < ctx->changes_len; k++) {
         if (!consumer->changes[k].concerns)
@@ -304,12 +304,12 @@ static enum cr_evidence judge_pod(struct plan_ctx *ctx, struct plan_consumer *co
         struct shown shown;
         look_at(ctx, consumer, pod, k, &looks[k], &shown);
         enum cr_evidence evidence = judge(ctx, consumer, pod, k, &shown, reason);
-        *evidence_at(ctx, consumer, index, k) = (struct plan_evidence){.evidence = evidence,
-                                                                       .leaf = shown.leaf.shown,
-                                                                       .trust = shown.trust.shown,
-                                                                       .old_leaf_ms = shown.leaf.old_ms,
-                                                                       .old_trust_ms = shown.trust.old_ms,
-                                                                       .found = shown.found};
+        out[k] = (struct plan_evidence){.evidence = evidence,
+                                        .leaf = shown.leaf.shown,
+                                        .trust = shown.trust.shown,
+                                        .old_leaf_ms = shown.leaf.old_ms,
+                                        .old_trust_ms = shown.trust.old_ms,
+                                        .found = shown.found};
         if (badness(evidence) > badness(worst)) {
             worst = evidence;
             memcpy(why, reason, WHY);
@@ -332,28 +332,27 @@ static struct look *prepare_looks(const struct plan_ctx *ctx, const struct plan_
     return looks;
 }
 
-void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
+struct plan_found cr_plan_evidence(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    struct cr_consumer_status *status = consumer->status;
     size_t pods = consumer->world->pods_len;
-    status->pods = (struct cr_pod_counts){0};
-    cr_strvec_dispose(&status->examples);
-    consumer->evidence = cr_calloc(pods * ctx->changes_len, sizeof *consumer->evidence);
+    struct plan_found out = {.evidence = cr_calloc(pods * ctx->changes_len, sizeof *out.evidence)};
     cr_autofree struct look *looks = prepare_looks(ctx, consumer);
     for (size_t i = 0; i < pods; i++) {
         char why[WHY] = "";
-        enum cr_evidence evidence = judge_pod(ctx, consumer, i, looks, why);
-        count(&status->pods, evidence);
-        if (badness(evidence) < badness(CR_EVIDENCE_UNKNOWN) || status->examples.len >= CR_EXAMPLES_MAX)
+        const struct cr_world_pod *pod = &consumer->world->pods[i];
+        enum cr_evidence evidence = judge_pod(ctx, consumer, pod, looks, &out.evidence[i * ctx->changes_len], why);
+        count(&out.pods, evidence);
+        if (badness(evidence) < badness(CR_EVIDENCE_UNKNOWN) || out.examples.len >= CR_EXAMPLES_MAX)
             continue;
-        cr_autofree char *line = cr_asprintf("%s: %s", consumer->world->pods[i].name, why);
-        cr_strvec_add(&status->examples, line);
+        cr_autofree char *line = cr_asprintf("%s: %s", pod->name, why);
+        cr_strvec_add(&out.examples, line);
     }
     for (size_t k = 0; k < ctx->changes_len; k++) {
         cr_strvec_dispose(&looks[k].others);
         cr_plan_trust_look_dispose(&looks[k].trust);
         cr_plan_trigger_look_dispose(&looks[k].trigger);
     }
+    return out;
 }
 
 bool cr_plan_enough_pods(const struct plan_consumer *consumer)
@@ -363,19 +362,26 @@ bool cr_plan_enough_pods(const struct plan_consumer *consumer)
 
 /* No pods: inferred from the longest delay alone, since no kubelet stands between the Secret and the controller that
  * watches it. */
-static bool delay_is_over(const struct plan_ctx *ctx, const struct plan_change *change)
+static int64_t delay_ends_ms(const struct plan_change *change)
 {
-    int64_t due = change->since_ms + change->max_delay_ms;
-    if (ctx->world->now_ms >= due)
-        return true;
-    cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
-    return false;
+    return change->since_ms + change->max_delay_ms;
+}
+
+int64_t cr_plan_delay_left_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    int64_t first_ms = 0;
+    for (size_t k = 0; cr_policy_kind_by_api(consumer->spec->kind) && k < ctx->changes_len; k++) {
+        int64_t left_ms = delay_ends_ms(&consumer->changes[k]) - ctx->world->now_ms;
+        if (consumer->changes[k].concerns && left_ms > 0 && (!first_ms || left_ms < first_ms))
+            first_ms = left_ms;
+    }
+    return first_ms;
 }
 
 bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
 {
     if (cr_policy_kind_by_api(consumer->spec->kind))
-        return delay_is_over(ctx, &consumer->changes[change]);
+        return ctx->world->now_ms >= delay_ends_ms(&consumer->changes[change]);
     if (!cr_plan_enough_pods(consumer))
         return false;
     for (size_t i = 0; i < consumer->world->pods_len; i++)
@@ -432,57 +438,47 @@ static int count_late(const struct plan_ctx *ctx, const struct plan_consumer *co
     return most;
 }
 
-/* Hot reload was expected, did not happen, and old material is positively still there; or it was, and the replacements
- * of the pods that had it are still to come. *late_pods: how many pods have it now. */
-static bool find_late_changes(struct plan_ctx *ctx, struct plan_consumer *consumer, int *late_pods)
+/* In words. classes: of the old material that is still there. */
+static char *say_late(const struct plan_consumer *consumer, int late, unsigned classes)
 {
-    bool found = false;
-    *late_pods = 0;
+    return cr_asprintf("%d of %d pods %s past the deadline, so %s did not happen: restart. (Expected was: %s)", late,
+                       consumer->status->pods.total,
+                       classes & CR_CLASS_LEAF ? "still serve the old leaf" : "still go by the old CAs",
+                       consumer->decision.kind == CR_DECISION_TRIGGER ? "the reload by its reloader" : "hot reload",
+                       cr_or_empty(consumer->decision.reason));
+}
+
+static void note_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                          const struct plan_change *change, struct plan_fall_back *out)
+{
+    int64_t left_ms = cr_plan_deadline_ms(consumer, change) - ctx->world->now_ms;
+    if (left_ms > 0 && (!out->look_again_ms || left_ms < out->look_again_ms))
+        out->look_again_ms = left_ms;
+}
+
+/* Hot reload was expected, did not happen, and old material is positively still there; or it was, and the replacements
+ * of the pods that had it are still to come. */
+struct plan_fall_back cr_plan_fall_back(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    struct plan_fall_back out = {0};
+    int most = 0;
+    unsigned all = 0;
+    if (!cr_plan_may_act(ctx) || consumer->spec->verify.on_timeout == CR_ON_TIMEOUT_REPORT)
+        return out;
+    out.classes = cr_calloc(ctx->changes_len, sizeof *out.classes);
     for (size_t k = 0; k < ctx->changes_len; k++) {
-        struct plan_change *change = &consumer->changes[k];
+        const struct plan_change *change = &consumer->changes[k];
         if (!change->concerns || change->classes)
             continue;
-        int late = count_late(ctx, consumer, k, &change->seen_late);
-        if (late || cr_plan_was_evicted_for(ctx, consumer, k)) {
-            change->classes =
-                late ? change->seen_late : consumer->decision.secrets[k].reload_classes & CR_PLAN_FALLS_BACK;
-            found = true;
-        }
-        *late_pods = late > *late_pods ? late : *late_pods;
-        int64_t deadline = cr_plan_deadline_ms(consumer, change);
-        if (ctx->world->now_ms < deadline)
-            cr_plan_requeue(ctx->plan, deadline - ctx->world->now_ms);
+        unsigned seen = 0;
+        int late = count_late(ctx, consumer, k, &seen);
+        bool evicted = !late && cr_plan_was_evicted_for(ctx, consumer, k);
+        out.classes[k] = evicted ? consumer->decision.secrets[k].reload_classes & CR_PLAN_FALLS_BACK : seen;
+        out.any = out.any || late || evicted;
+        most = late > most ? late : most;
+        all |= seen;
+        note_deadline(ctx, consumer, change, &out);
     }
-    return found;
-}
-
-static bool is_late_with(const struct plan_ctx *ctx, const struct plan_consumer *consumer, unsigned class)
-{
-    for (size_t k = 0; k < ctx->changes_len; k++)
-        if (consumer->changes[k].seen_late & class)
-            return true;
-    return false;
-}
-
-void cr_plan_fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer)
-{
-    if (!cr_plan_may_act(ctx) || consumer->spec->verify.on_timeout == CR_ON_TIMEOUT_REPORT)
-        return;
-    int late = 0;
-    if (!find_late_changes(ctx, consumer, &late))
-        return;
-    consumer->needs_restart = true;
-    consumer->restarted = false;
-    consumer->decision.unknown = false;
-    if (!late)
-        return;
-    cr_autofree char *expected = consumer->decision.reason;
-    consumer->decision.reason =
-        cr_asprintf("%d of %d pods %s past the deadline, so %s did not happen: "
-                    "restart. (Expected was: %s)",
-                    late, consumer->status->pods.total,
-                    is_late_with(ctx, consumer, CR_CLASS_LEAF) ? "still serve the old leaf" : "still go by the old CAs",
-                    consumer->decision.kind == CR_DECISION_TRIGGER ? "the reload by its reloader" : "hot reload",
-                    cr_or_empty(expected));
-    consumer->decision.kind = CR_DECISION_RESTART;
+    out.reason = most ? say_late(consumer, most, all) : NULL;
+    return out;
 }

@@ -23,7 +23,6 @@ struct plan_change {
     bool leaf_presented;  /* a leaf that it presents as a client, and that its page shows */
     unsigned trust_roles; /* in which it uses CAs that changed: CR_ROLE_BIT */
     unsigned notified;    /* CR_CLASS_* that its reloader notifies it of, and that its page can show by their digests */
-    unsigned seen_late;   /* CR_CLASS_* of which an old state was seen past the deadline */
     bool not_accepted;    /* its software takes no such leaf: time alone proves nothing */
     int64_t since_ms;
     int64_t max_delay_ms;
@@ -44,6 +43,8 @@ struct plan_drain {
     size_t pods;
     const struct cr_world_ending *last;  /* of them, the one that may take longest; NULL: there is none */
     const struct cr_world_ending *stuck; /* one that should have ended, and is still there; NULL: none is */
+    int64_t old_trust_ms;                /* how long old pods may go on with CAs that changed; 0: no longer */
+    int64_t look_again_ms;               /* when time alone ends something of it; 0: not by time */
 };
 
 /* What is known of one consumer while the plan is made. */
@@ -237,16 +238,21 @@ struct cr_gate cr_plan_paused(void);
 int64_t cr_plan_coalesced_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* plan_window.c: which of the policy's windows is open, or opens next. There is one. */
 struct cr_schedule cr_plan_schedule(const struct plan_ctx *ctx);
-/* plan_limit.c: restarts under way. Whether one of this consumer is; of those that this policy begins, see
+/* plan_limit.c: whether a restart of this consumer is under way, as it is now; of those that this plan begins, see
  * cr_plan_begin. */
-void cr_plan_find_under_way(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+bool cr_plan_is_under_way(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* Counts a restart of the consumer that is in the plan. */
 void cr_plan_begin(struct plan_ctx *ctx, struct plan_consumer *consumer);
 void cr_plan_list_under_way(struct plan_ctx *ctx);
 /* All leaves that are remembered of a Secret. */
 void cr_plan_add_leaves(const struct cr_secret_status *secret, struct cr_strvec *out);
 /* plan_evidence.c: evidence per pod and change. */
-void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer);
+struct plan_found {
+    struct plan_evidence *evidence; /* owned; pods × changes */
+    struct cr_pod_counts pods;
+    struct cr_strvec examples; /* pods without evidence, and why */
+};
+struct plan_found cr_plan_evidence(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 enum cr_evidence cr_plan_evidence_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
                                      size_t change);
 /* What is seen of the leaf, and of the CAs, of this change. */
@@ -256,6 +262,8 @@ enum cr_shown cr_plan_shown_trust(const struct plan_ctx *ctx, const struct plan_
                                   size_t change);
 /* All pods that should be there are, and have the new material of this change. */
 bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+/* Of a consumer without pods: when the next delay ends that it is given for a change. 0: all have ended. */
+int64_t cr_plan_delay_left_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 bool cr_plan_enough_pods(const struct plan_consumer *consumer);
 /* When every program that reloads by itself should have taken up a change. */
 int64_t cr_plan_deadline_ms(const struct plan_consumer *consumer, const struct plan_change *change);
@@ -310,7 +318,13 @@ bool cr_plan_reloader_has_found(const struct plan_ctx *ctx, const struct plan_co
 /* The fall-back: what reloads by its decision and was seen with old material past the deadline is restarted,
  * unless verify.onTimeout forbids. Of these classes that can be seen: */
 enum { CR_PLAN_FALLS_BACK = CR_CLASS_LEAF | CR_CLASS_TRUST };
-void cr_plan_fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer);
+struct plan_fall_back {
+    bool any;              /* it is restarted for something that it was to be reloaded for */
+    unsigned *classes;     /* owned; CR_CLASS_* by change, that it is restarted for besides; NULL: it may not be */
+    char *reason;          /* owned; NULL: as it was decided */
+    int64_t look_again_ms; /* when the next deadline is over; 0: all are */
+};
+struct plan_fall_back cr_plan_fall_back(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* plan_kubelet_cache.c: what this old pod shows decides whether the gate waits for its kubelet, so it is worth a nudge
  * and a probe. */
 bool cr_plan_awaits_kubelet(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod);
@@ -342,15 +356,18 @@ bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consume
 struct cr_budget_verdict cr_plan_way(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* Its only pod goes away before another is ready, and singleReplica: Warn lets it. */
 bool cr_plan_leaves_gap(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* plan_evict.c: whether evictions have begun for the present changes. Call it before cr_plan_evidence, which depends on
- * it, and after a fall-back. */
-void cr_plan_recall_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* plan_evict.c: whether evictions have begun for the present changes, and are on record. */
+bool cr_plan_evictions_began(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* For a change that was to be reloaded, pods were evicted (the fall-back), and those are followed to the end. */
 bool cr_plan_was_evicted_for(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 /* Evictions have begun, and there are pods that must go, or are not back yet. */
 bool cr_plan_evictions_go_on(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* Its pods were not all ready again in time: its rollout has failed. */
-void cr_plan_evict_deadline(struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* The rollout as it is, or failed, if its pods were not all ready again in time. */
+struct plan_rollout {
+    struct cr_rollout rollout;
+    int64_t look_again_ms; /* when that time is over; 0: it is, or there is none */
+};
+struct plan_rollout cr_plan_evict_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* Evicts the first pod, which `way` has chosen, unless it has to wait for a moment; cr_plan_evict_on evicts what
  * follows, once that is on record. Where evictions begin, the way is taken. */
 struct plan_stand cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index,
@@ -362,14 +379,14 @@ bool cr_plan_pod_is_gone(const struct plan_ctx *ctx, const struct cr_world_pod *
 bool cr_plan_came_by_eviction(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
 /* A restart must replace the pod. */
 bool cr_plan_pod_must_go(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod);
-/* plan_drain.c: which old pods still drain. Call it once it is known which pods are new. */
-void cr_plan_find_drain(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* plan_drain.c: which old pods still drain. */
+struct plan_drain cr_plan_find_drain(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* An old pod drains, or should have ended and is still there. */
 bool cr_plan_drains(const struct plan_consumer *consumer);
 /* While old pods drain the restart is not over, and this is where the consumer stands. */
 struct plan_stand cr_plan_draining(const struct plan_consumer *consumer);
 /* No old pod runs any more, as far as this change is concerned. */
-bool cr_plan_old_pods_have_ended(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+bool cr_plan_old_pods_have_ended(const struct plan_consumer *consumer, size_t change);
 /* How long the end of a pod may take, where a new pod comes only after it. 0: no longer than usual. */
 int64_t cr_plan_drain_allowance_ms(const struct plan_consumer *consumer);
 /* Its shutdown manager's times cannot hold in its pods: "web: container envoy: ...". Owned; NULL: they can. */

@@ -26,13 +26,15 @@ static bool is_rolling(const struct plan_consumer *consumer)
 }
 
 /* One that has failed, or waits for a person, takes nothing away any more. */
-void cr_plan_find_under_way(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+bool cr_plan_is_under_way(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     const struct cr_world_claim *claim = &consumer->world->claim;
-    if (consumer->under_way || !consumer->world->found || cr_policy_kind_by_api(consumer->spec->kind) ||
+    if (cr_plan_evictions_go_on(ctx, consumer))
+        return true;
+    if (!consumer->world->found || cr_policy_kind_by_api(consumer->spec->kind) ||
         (ctx->world->limits.remembers && !claim->ours))
-        return;
-    consumer->under_way = claim->unanswered || (is_rolling(consumer) && (claim->ours || is_ours(consumer)));
+        return false;
+    return claim->unanswered || (is_rolling(consumer) && (claim->ours || is_ours(consumer)));
 }
 
 void cr_plan_begin(struct plan_ctx *ctx, struct plan_consumer *consumer)

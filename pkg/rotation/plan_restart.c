@@ -116,6 +116,9 @@ static struct plan_stand wait_for_evidence(struct plan_ctx *ctx, const struct pl
     if (consumer->world->evictions >= CR_PLAN_EVICTIONS_MAX && consumer->status->pods.stale)
         return cr_plan_still_stale();
     cr_plan_requeue(ctx->plan, WAIT_AGAIN_MS);
+    int64_t delay_ms = cr_plan_delay_left_ms(ctx, consumer);
+    if (delay_ms)
+        cr_plan_requeue(ctx->plan, delay_ms);
     if (cr_plan_drains(consumer))
         return cr_plan_draining(consumer);
     CR_CLEANUP(plan_answer) struct plan_answer off = cr_plan_ask(ctx, consumer, PLAN_TO_ACT);

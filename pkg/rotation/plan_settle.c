@@ -13,7 +13,7 @@ bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consume
     if (consumer->change_held || (consumer->changes[change].classes && consumer->rollout.state != CR_ROLLOUT_COMPLETE &&
                                   consumer->rollout.state != CR_ROLLOUT_MANUAL))
         return false;
-    return cr_plan_pods_have(ctx, consumer, change) && cr_plan_old_pods_have_ended(ctx, consumer, change);
+    return cr_plan_pods_have(ctx, consumer, change) && cr_plan_old_pods_have_ended(consumer, change);
 }
 
 /* --- by what it is known --- */

@@ -89,7 +89,7 @@ static void note(const struct plan_ctx *ctx, struct plan_consumer *consumer, int
                           &consumer->status->restarts);
 }
 
-void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+void cr_plan_count_restart(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     const struct cr_restart_step step = done_step(ctx, consumer);
     note(ctx, consumer, cr_restart_annotation_at_ms(consumer->world->workload), &step);

@@ -83,7 +83,7 @@ static const char *who_takes(const struct plan_ctx *ctx, size_t secret)
 }
 
 /* In words, which opaque material some consumer takes and the operator cannot look at; NULL: none. Owned. */
-static char *say_unread(const struct plan_ctx *ctx)
+static char *say_unread(struct plan_ctx *ctx)
 {
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     const char *why = NULL;

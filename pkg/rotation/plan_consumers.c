@@ -57,7 +57,7 @@ static bool was_idle(const struct cr_consumer_status *status)
 
 /* Nothing is to be done for it. What the last rotation decided stays in sight; what was under way is over, unless its
  * Secret broke meanwhile. */
-static void rest(const struct plan_consumer *consumer)
+static void rest(struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
     if (consumer->change_held) {
@@ -72,7 +72,7 @@ static void rest(const struct plan_consumer *consumer)
     cr_strvec_dispose(&status->examples);
 }
 
-static void absent(const struct plan_consumer *consumer)
+static void absent(struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
     status->decision = CR_DECISION_NONE;
@@ -90,7 +90,7 @@ static void absent(const struct plan_consumer *consumer)
 }
 
 /* Not looked at either: thousands of Jobs would be watched to say that nothing is done for them. */
-static void leave_to_next_run(const struct plan_consumer *consumer)
+static void leave_to_next_run(struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
     status->decision = CR_DECISION_NONE;

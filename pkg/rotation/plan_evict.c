@@ -41,12 +41,13 @@ static bool has_it(enum cr_evidence evidence)
 static bool must_go_for(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod, size_t k)
 {
     const struct plan_change *change = &consumer->changes[k];
-    if (!change->classes || cr_plan_evidence_of(ctx, consumer, pod, k) != CR_EVIDENCE_STALE)
+    if (!change->classes || cr_plan_evidence_at(ctx, consumer, pod, k)->evidence != CR_EVIDENCE_STALE)
         return false;
     if (change->demanded && !cr_plan_came_by_eviction(consumer, &consumer->world->pods[pod]))
         return true;
     return cr_plan_seen_old_lately(ctx, consumer, pod, k) &&
-           (change->demanded || cr_plan_old_seen_ms(ctx, consumer, pod, k) >= cr_plan_deadline_ms(consumer, change));
+           (change->demanded ||
+            cr_plan_evidence_at(ctx, consumer, pod, k)->old_ms >= cr_plan_deadline_ms(consumer, change));
 }
 
 bool cr_plan_pod_must_go(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod)
@@ -66,7 +67,7 @@ static bool is_awaited(const struct plan_ctx *ctx, const struct plan_consumer *c
     if (!new_one->ready)
         return true;
     for (size_t k = 0; k < ctx->changes_len; k++)
-        if (consumer->changes[k].classes && !has_it(cr_plan_evidence_of(ctx, consumer, pod, k)))
+        if (consumer->changes[k].classes && !has_it(cr_plan_evidence_at(ctx, consumer, pod, k)->evidence))
             return true;
     return false;
 }

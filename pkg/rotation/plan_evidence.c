@@ -239,39 +239,10 @@ static enum cr_evidence judge(const struct plan_ctx *ctx, const struct plan_cons
     return CR_EVIDENCE_UNKNOWN;
 }
 
-static const struct plan_evidence *evidence_at(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
-                                               size_t pod, size_t change)
+const struct plan_evidence *cr_plan_evidence_at(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                                                size_t pod, size_t change)
 {
     return &consumer->evidence[pod * ctx->changes_len + change];
-}
-
-enum cr_evidence cr_plan_evidence_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                                     size_t change)
-{
-    return evidence_at(ctx, consumer, pod, change)->evidence;
-}
-
-int64_t cr_plan_old_seen_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod, size_t change)
-{
-    const struct plan_evidence *evidence = evidence_at(ctx, consumer, pod, change);
-    return evidence->old_leaf_ms > evidence->old_trust_ms ? evidence->old_leaf_ms : evidence->old_trust_ms;
-}
-
-enum cr_shown cr_plan_shown(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod, size_t change)
-{
-    return evidence_at(ctx, consumer, pod, change)->leaf;
-}
-
-enum cr_shown cr_plan_shown_trust(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                                  size_t change)
-{
-    return evidence_at(ctx, consumer, pod, change)->trust;
-}
-
-bool cr_plan_reloader_has_found(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                                size_t change)
-{
-    return evidence_at(ctx, consumer, pod, change)->found;
 }
 
 static int badness(enum cr_evidence evidence)
@@ -289,6 +260,11 @@ static void count(struct cr_pod_counts *counts, enum cr_evidence evidence)
                           [CR_EVIDENCE_UNKNOWN] = &counts->unknown};
     counts->total++;
     ++*slots[evidence];
+}
+
+static int64_t later(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms > b_ms ? a_ms : b_ms;
 }
 
 /* A pod is as good as the worst of what is known of it. looks, out: parallel to the changes. */
@@ -309,6 +285,7 @@ static enum cr_evidence judge_pod(const struct plan_ctx *ctx, const struct plan_
                                         .trust = shown.trust.shown,
                                         .old_leaf_ms = shown.leaf.old_ms,
                                         .old_trust_ms = shown.trust.old_ms,
+                                        .old_ms = later(shown.leaf.old_ms, shown.trust.old_ms),
                                         .found = shown.found};
         if (badness(evidence) > badness(worst)) {
             worst = evidence;
@@ -385,7 +362,7 @@ bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *c
     if (!cr_plan_enough_pods(consumer))
         return false;
     for (size_t i = 0; i < consumer->world->pods_len; i++)
-        if (badness(cr_plan_evidence_of(ctx, consumer, i, change)) > badness(CR_EVIDENCE_INFERRED))
+        if (badness(cr_plan_evidence_at(ctx, consumer, i, change)->evidence) > badness(CR_EVIDENCE_INFERRED))
             return false;
     return true;
 }
@@ -401,7 +378,7 @@ bool cr_plan_past_deadline(const struct plan_ctx *ctx, const struct plan_consume
         if (change->concerns && left_ms > 0)
             return false;
         for (size_t i = 0; change->concerns && !late && i < consumer->world->pods_len; i++)
-            late = badness(cr_plan_evidence_of(ctx, consumer, i, k)) > badness(CR_EVIDENCE_INFERRED) &&
+            late = badness(cr_plan_evidence_at(ctx, consumer, i, k)->evidence) > badness(CR_EVIDENCE_INFERRED) &&
                    left_ms + later_ms(consumer, change, &consumer->world->pods[i]) <= 0;
     }
     return late;
@@ -416,7 +393,7 @@ static int late_pods(const struct plan_ctx *ctx, const struct plan_consumer *con
     int late = 0;
     int64_t deadline = cr_plan_deadline_ms(consumer, &consumer->changes[change]);
     for (size_t i = 0; i < consumer->world->pods_len; i++) {
-        const struct plan_evidence *evidence = evidence_at(ctx, consumer, i, change);
+        const struct plan_evidence *evidence = cr_plan_evidence_at(ctx, consumer, i, change);
         int64_t seen_ms = class == CR_CLASS_TRUST ? evidence->old_trust_ms : evidence->old_leaf_ms;
         late += evidence->evidence == CR_EVIDENCE_STALE && seen_ms >= deadline &&
                 cr_plan_seen_old_lately(ctx, consumer, i, change);

@@ -51,10 +51,10 @@ static int nudges_wanted(const struct plan_ctx *ctx, const struct plan_consumer 
     for (size_t k = 0; k < ctx->changes_len; k++) {
         const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
         const struct plan_change *change = &consumer->changes[k];
-        enum cr_evidence evidence = cr_plan_evidence_of(ctx, consumer, pod, k);
+        enum cr_evidence evidence = cr_plan_evidence_at(ctx, consumer, pod, k)->evidence;
         if (!change->concerns || change->not_accepted || !secret->refreshes || !secret->reload_classes ||
             evidence == CR_EVIDENCE_VERIFIED || evidence == CR_EVIDENCE_INFERRED ||
-            cr_plan_reloader_has_found(ctx, consumer, pod, k))
+            cr_plan_evidence_at(ctx, consumer, pod, k)->found)
             continue;
         /* A new pod that shows old material must not be refreshed: what it read once would stay old, unseen. */
         if (came_up_for(ctx, consumer, pod, k))
@@ -115,7 +115,7 @@ static bool shows_no_evidence(const struct plan_ctx *ctx, const struct plan_cons
         const struct plan_change *change = &consumer->changes[k];
         if (change->concerns &&
             ((change->leaf_changed && consumer->spec->verify.endpoints_len) || change->leaf_presented ||
-             change->notified || cr_plan_shown_trust(ctx, consumer, pod, k) != CR_SHOWN_NOTHING))
+             change->notified || cr_plan_evidence_at(ctx, consumer, pod, k)->trust != CR_SHOWN_NOTHING))
             return false;
     }
     return true;
@@ -156,7 +156,7 @@ static int64_t probe_interval_ms(const struct plan_ctx *ctx, const struct plan_c
 bool cr_plan_seen_old_lately(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
                              size_t change)
 {
-    int64_t seen_ms = cr_plan_old_seen_ms(ctx, consumer, pod, change);
+    int64_t seen_ms = cr_plan_evidence_at(ctx, consumer, pod, change)->old_ms;
     return seen_ms && seen_ms <= ctx->world->now_ms &&
            ctx->world->now_ms - seen_ms <= 2 * probe_interval_ms(ctx, consumer) + PROBE_SLACK_MS;
 }
@@ -169,7 +169,7 @@ static bool worth_a_look(const struct plan_ctx *ctx, const struct plan_consumer 
     for (size_t k = 0; k < ctx->changes_len; k++) {
         const struct plan_change *change = &consumer->changes[k];
         if (!change->concerns || !can_be_seen(consumer, pod, k) ||
-            cr_plan_evidence_of(ctx, consumer, pod_index, k) == CR_EVIDENCE_VERIFIED)
+            cr_plan_evidence_at(ctx, consumer, pod_index, k)->evidence == CR_EVIDENCE_VERIFIED)
             continue;
         if (!change->demanded || cr_plan_created_since(pod, change->since_ms) ||
             cr_plan_pod_is_new(ctx, consumer, pod, k))
@@ -254,7 +254,7 @@ static bool holds_old_material(const struct plan_ctx *ctx, const struct plan_con
 {
     for (size_t k = 0; k < ctx->changes_len; k++)
         if (consumer->changes[k].covered && came_up_for(ctx, consumer, pod_index, k) &&
-            cr_plan_evidence_of(ctx, consumer, pod_index, k) == CR_EVIDENCE_STALE &&
+            cr_plan_evidence_at(ctx, consumer, pod_index, k)->evidence == CR_EVIDENCE_STALE &&
             cr_plan_seen_old_lately(ctx, consumer, pod_index, k))
             return true;
     return false;

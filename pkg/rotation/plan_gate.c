@@ -3,6 +3,7 @@
 #include "rotation/plan_internal.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/strings.h"
 
 /* So many times restart.coalesce, while changes go on coming. As the CRD says. */
@@ -77,6 +78,80 @@ static struct cr_gate kind(const struct plan_question *q)
                         "the Rollout is busy: %s", rollout->message);
 }
 
+/* --- windows: when restarts may begin --- */
+
+struct cr_schedule cr_plan_schedule(const struct plan_ctx *ctx)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    struct cr_window windows[CR_POLICY_WINDOWS_MAX];
+    for (size_t i = 0; i < policy->restart.windows_len; i++)
+        windows[i] = (struct cr_window){.cron = &policy->restart.windows[i].opens,
+                                        .zone = ctx->world->zones[i],
+                                        .duration_ms = policy->restart.windows[i].duration_ms};
+    return cr_schedule_judge(windows, policy->restart.windows_len, policy->uid, ctx->world->now_ms);
+}
+
+/* When what the old pods have in use ends, of what a restart would replace: a leaf, or the CA that lasts longest. 0: no
+ * certificate is. */
+static int64_t in_use_until_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    int64_t first_ms = 0;
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        const struct cr_material *settled = &ctx->pending[k]->settled;
+        unsigned classes = consumer->changes[k].classes;
+        int64_t end_ms = 0;
+        if ((classes & CR_CLASS_LEAF) && settled->has_leaf)
+            end_ms = settled->not_after_ms;
+        else if (classes & CR_CLASS_TRUST)
+            end_ms = cr_material_summarize_trust(settled).not_after_ms;
+        if (end_ms && (!first_ms || end_ms < first_ms))
+            first_ms = end_ms;
+    }
+    return first_ms;
+}
+
+static char *opens_at(const struct plan_ctx *ctx, const struct cr_schedule *schedule)
+{
+    return cr_schedule_time(ctx->world->zones[schedule->window],
+                            ctx->world->policy->restart.windows[schedule->window].time_zone, schedule->next_ms);
+}
+
+/* Time alone would let the certificate end: a person should know. */
+static struct cr_gate closed(const struct plan_ctx *ctx, const struct cr_schedule *schedule, int64_t end_ms,
+                             int64_t lifted_ms)
+{
+    if (schedule->next_ms == CR_SCHEDULE_NEVER)
+        return cr_gate_make(CR_HOLD_WINDOW_NEVER, "restart.windows: none of them opens any more");
+    cr_autofree char *opens = opens_at(ctx, schedule);
+    if (!end_ms || schedule->next_ms < end_ms || lifted_ms < end_ms)
+        return cr_gate_make(CR_HOLD_WINDOW, "restart.windows: opens at %s", opens);
+    char end[CR_TIME_TEXT];
+    cr_time_format(end_ms, end);
+    return cr_gate_make(CR_HOLD_WINDOW_TOO_LATE,
+                        "restart.windows: the certificate in use ends at %s, and the next opens at %s: set "
+                        "restart.overrideWindowBeforeExpiry to have it replaced before",
+                        end, opens);
+}
+
+static struct cr_gate window(const struct plan_question *q)
+{
+    const struct cr_policy_restart *restart = &q->ctx->world->policy->restart;
+    const struct cr_schedule *schedule = &q->ctx->schedule;
+    int64_t now = q->ctx->world->now_ms;
+    if (!restart->windows_len)
+        return CR_GATE_OPEN;
+    int64_t end_ms = in_use_until_ms(q->ctx, q->consumer);
+    int64_t lifted_ms = CR_SCHEDULE_NEVER;
+    if (end_ms && restart->override_window_ms != CR_POLICY_NO_OVERRIDE)
+        lifted_ms = end_ms - restart->override_window_ms;
+    if (schedule->open || lifted_ms <= now)
+        return CR_GATE_OPEN;
+    int64_t due = schedule->next_ms < lifted_ms ? schedule->next_ms : lifted_ms;
+    struct cr_gate gate = closed(q->ctx, schedule, end_ms, lifted_ms);
+    gate.look_again_ms = cr_plan_by_clock_ms(due - now);
+    return gate;
+}
+
 /* --- time and order --- */
 
 static const struct plan_consumer *listed(const struct plan_ctx *ctx, const char *name)
@@ -138,6 +213,55 @@ static struct cr_gate coalesce(const struct plan_question *q)
     return gate;
 }
 
+/* --- how many at a time: of this policy (restart.maxConcurrent), and of all --- */
+
+/* The next one would likely fail the same way. */
+static struct cr_gate other_failed(const struct plan_question *q)
+{
+    return q->ctx->rollout_failed ? cr_gate_make(CR_HOLD_OTHER_ROLLOUT_FAILED,
+                                                 "restart.maxConcurrent: the rollout of another consumer has failed")
+                                  : CR_GATE_OPEN;
+}
+
+/* A consumer that is restarted already, for an earlier change, has its place. */
+static struct cr_gate concurrency(const struct plan_question *q)
+{
+    const char *first = NULL;
+    int others = 0;
+    for (size_t i = 0; i < q->ctx->consumers_len; i++) {
+        const struct plan_consumer *other = &q->ctx->consumers[i];
+        if (other == q->consumer || !other->under_way)
+            continue;
+        if (!others++)
+            first = other->spec->name;
+    }
+    if (others < q->ctx->world->policy->restart.max_concurrent)
+        return CR_GATE_OPEN;
+    return cr_gate_make(CR_HOLD_MAX_CONCURRENT, "restart.maxConcurrent: waits for %s", first);
+}
+
+/* The numbers in it are the limits', so that it stays the same while others come and go. */
+static struct cr_gate limit(const struct plan_question *q)
+{
+    const struct cr_world_limits *limits = &q->ctx->world->limits;
+    if (q->consumer->under_way || q->consumer->world->claim.any)
+        return CR_GATE_OPEN;
+    if (limits->unknown)
+        return cr_gate_make(CR_HOLD_LIMIT,
+                            "limit: after a start of the operator, all policies are looked at before a restart begins");
+    if (limits->total && limits->total_free <= q->ctx->begun)
+        return cr_gate_make(CR_HOLD_LIMIT,
+                            "limit: as many workloads are being restarted as may be at a time in all namespaces "
+                            "(--max-restarts %d)",
+                            limits->total);
+    if (limits->per_namespace && limits->namespace_free <= q->ctx->begun)
+        return cr_gate_make(CR_HOLD_LIMIT,
+                            "limit: as many workloads are being restarted as may be at a time in this namespace "
+                            "(--max-restarts-per-namespace %d)",
+                            limits->per_namespace);
+    return CR_GATE_OPEN;
+}
+
 /* --- the table --- */
 
 /* What a person must know at once comes before what takes its time, and what depends on the way that budgets leave
@@ -157,16 +281,16 @@ static const struct row {
     {unusable_secret, PLAN_TO_PROPOSE | PLAN_TO_BEGIN | PLAN_TO_GO_ON | PLAN_TO_REPAIR},
     {paused, PLAN_TO_PROPOSE | PLAN_TO_BEGIN | PLAN_TO_GO_ON},
     {kind, PLAN_TO_BEGIN},
-    {cr_plan_window, PLAN_TO_BEGIN | PLAN_TO_REPAIR, .yields = true},
+    {window, PLAN_TO_BEGIN | PLAN_TO_REPAIR, .yields = true},
     {cr_plan_breaker, PLAN_TO_BEGIN, .yields = true},
     {order, PLAN_TO_BEGIN, .yields = true},
     {cr_plan_budget, PLAN_TO_BEGIN | PLAN_TO_EVICT_NEXT, .by_the_way = true},
     {coalesce, PLAN_TO_BEGIN, .yields = true},
     {cr_plan_unverifiable_gate, PLAN_TO_BEGIN, .by_the_way = true},
     {cr_plan_kubelet_cache_gate, PLAN_TO_BEGIN},
-    {cr_plan_other_failed, PLAN_TO_BEGIN | PLAN_TO_GO_ON},
-    {cr_plan_concurrency, PLAN_TO_BEGIN},
-    {cr_plan_limit, PLAN_TO_BEGIN},
+    {other_failed, PLAN_TO_BEGIN | PLAN_TO_GO_ON},
+    {concurrency, PLAN_TO_BEGIN},
+    {limit, PLAN_TO_BEGIN},
 };
 
 /* What would let a stage of a trust domain's rotation go may be on the domain's record a moment later. */

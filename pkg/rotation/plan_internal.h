@@ -1,4 +1,5 @@
-/* Shared by the parts of the plan; not for others. */
+/* Shared by the parts of the plan; not for others. What takes a const context or consumer looks, and returns what it
+ * finds: it asks for no other plan, and changes neither the plan nor the status. */
 #ifndef CR_ROTATION_PLAN_INTERNAL_H
 #define CR_ROTATION_PLAN_INTERNAL_H
 
@@ -35,7 +36,8 @@ struct plan_evidence {
     enum cr_shown trust;
     int64_t old_leaf_ms; /* when it was last seen to have an old leaf of the Secret; 0: it has not */
     int64_t old_trust_ms;
-    bool found; /* its reloader has found all that it notifies the program of: its volume is refreshed */
+    int64_t old_ms; /* the later of the two */
+    bool found;     /* its reloader has found all that it notifies the program of: its volume is refreshed */
 };
 
 /* Pods that a restart has replaced, while their shutdown manager lets their connections go. Borrowed from the world. */
@@ -67,7 +69,7 @@ struct plan_consumer {
     struct cr_rollout rollout;
     int64_t since_ms;               /* of the latest change that touches it */
     int64_t first_ms;               /* of the first of them, with those that were superseded */
-    struct plan_evidence *evidence; /* pods × changes, see cr_plan_evidence_of */
+    struct plan_evidence *evidence; /* pods × changes, see cr_plan_evidence_at */
     bool evicts;                    /* a restart by evictions has begun for these changes, and is on record */
     struct cr_budget_verdict taken; /* the way by which its evictions begin with this very plan */
     bool under_way;                 /* a restart of it by this policy is: it takes pods away */
@@ -171,8 +173,7 @@ bool cr_plan_waits_for_other(const struct plan_ctx *ctx, const struct plan_consu
 const struct cr_secret_status *cr_plan_memory_of_other(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                                                        size_t change);
 /* Where a consumer stands that is idle but for another policy; false: it waits for none. */
-bool cr_plan_wait_for_others(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
-                             struct plan_stand *stand);
+bool cr_plan_wait_for_others(struct plan_ctx *ctx, const struct plan_consumer *consumer, struct plan_stand *stand);
 /* In words, if a consumer is not concerned because another policy has its pair. Owned; NULL: that is not the reason. */
 char *cr_plan_others_reason(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* The memory of a policy that is, or is about to be, in the middle of a change of this Secret for one of our consumers,
@@ -181,7 +182,7 @@ const struct cr_secret_status *cr_plan_under_way_elsewhere(const struct cr_world
 /* How many such pairs there are; the first few in words. */
 size_t cr_plan_conflicts(const struct plan_ctx *ctx, struct cr_buf *text);
 /* plan_breaker.c: counts the last restart by certroll, as the template shows it. */
-void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+void cr_plan_count_restart(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* Counts evictions of the consumer that begin now. */
 void cr_plan_count_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* Whether a trust domain publishes the Secret of change k and has not recorded its version yet, for at most most_ms:
@@ -222,22 +223,18 @@ struct plan_question {
     const struct plan_consumer *consumer;
     const struct cr_budget_verdict *way; /* NULL: it is not asked for yet */
 };
-struct cr_gate cr_plan_window(const struct plan_question *q);  /* when restarts may begin */
 struct cr_gate cr_plan_breaker(const struct plan_question *q); /* it was restarted too often lately */
 struct cr_gate cr_plan_budget(const struct plan_question *q);  /* PodDisruptionBudgets let a restart go on */
 /* New pods that come by evictions surely have the new Secret, or can show it. */
 struct cr_gate cr_plan_unverifiable_gate(const struct plan_question *q);
 /* Kubelets have the new Secret for new pods, as far as old pods can show it. At most 2 s beyond restart.coalesce. */
 struct cr_gate cr_plan_kubelet_cache_gate(const struct plan_question *q);
-struct cr_gate cr_plan_other_failed(const struct plan_question *q); /* no rollout of another consumer has failed */
-struct cr_gate cr_plan_concurrency(const struct plan_question *q);  /* which other restart it waits for */
-struct cr_gate cr_plan_limit(const struct plan_question *q);        /* over all policies */
+/* Which of the policy's windows is open, or opens next. There is one. */
+struct cr_schedule cr_plan_schedule(const struct plan_ctx *ctx);
 /* The workload is paused, so a restart of it waits or stands. */
 struct cr_gate cr_plan_paused(void);
 /* Until when further changes are waited for (restart.coalesce). */
 int64_t cr_plan_coalesced_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* plan_window.c: which of the policy's windows is open, or opens next. There is one. */
-struct cr_schedule cr_plan_schedule(const struct plan_ctx *ctx);
 /* plan_limit.c: whether a restart of this consumer is under way, as it is now; of those that this plan begins, see
  * cr_plan_begin. */
 bool cr_plan_is_under_way(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
@@ -253,13 +250,9 @@ struct plan_found {
     struct cr_strvec examples; /* pods without evidence, and why */
 };
 struct plan_found cr_plan_evidence(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-enum cr_evidence cr_plan_evidence_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                                     size_t change);
-/* What is seen of the leaf, and of the CAs, of this change. */
-enum cr_shown cr_plan_shown(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                            size_t change);
-enum cr_shown cr_plan_shown_trust(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                                  size_t change);
+/* What the pod is known to have of the change. */
+const struct plan_evidence *cr_plan_evidence_at(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                                                size_t pod, size_t change);
 /* All pods that should be there are, and have the new material of this change. */
 bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 /* Of a consumer without pods: when the next delay ends that it is given for a change. 0: all have ended. */
@@ -312,9 +305,6 @@ void cr_plan_look_at_reloader(const struct plan_ctx *ctx, const struct plan_cons
                               struct cr_shown_leaf *leaf, struct cr_shown_leaf *trust, bool *found);
 /* The port of the page that may show one of its changes; 0: none may. */
 int cr_plan_reloader_port(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* The reloader of this pod has found all of a change that it must notify of: its volume needs no nudge. */
-bool cr_plan_reloader_has_found(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                                size_t change);
 /* The fall-back: what reloads by its decision and was seen with old material past the deadline is restarted,
  * unless verify.onTimeout forbids. Of these classes that can be seen: */
 enum { CR_PLAN_FALLS_BACK = CR_CLASS_LEAF | CR_CLASS_TRUST };
@@ -345,9 +335,6 @@ bool cr_plan_created_since(const struct cr_world_pod *pod, int64_t since_ms);
  * while ago. */
 bool cr_plan_seen_old_lately(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
                              size_t change);
-/* When it was last seen so; 0: it was not. */
-int64_t cr_plan_old_seen_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                            size_t change);
 /* plan_settle.c: what has converged becomes what is remembered. */
 void cr_plan_settle(struct plan_ctx *ctx);
 /* Its pods have the new material of this very change, and no old one is left to come back. */

@@ -34,14 +34,15 @@ static bool may_show_leaf(const struct plan_ctx *ctx, const struct plan_consumer
     const struct cr_world_pod *p = &consumer->world->pods[pod];
     if (!p->started_ms || !p->ip || !node_of(p))
         return false;
-    return cr_plan_shown(ctx, consumer, pod, k) == CR_SHOWN_OLD ||
+    return cr_plan_evidence_at(ctx, consumer, pod, k)->leaf == CR_SHOWN_OLD ||
            cr_plan_asked_ms(consumer, p) < consumer->changes[k].since_ms;
 }
 
 static bool node_is_fresh(const struct plan_ctx *ctx, const struct plan_consumer *consumer, const char *node, size_t k)
 {
     for (size_t i = 0; i < consumer->world->pods_len; i++)
-        if (cr_plan_shown(ctx, consumer, i, k) == CR_SHOWN_NEW && cr_streq(node_of(&consumer->world->pods[i]), node))
+        if (cr_plan_evidence_at(ctx, consumer, i, k)->leaf == CR_SHOWN_NEW &&
+            cr_streq(node_of(&consumer->world->pods[i]), node))
             return true;
     return false;
 }

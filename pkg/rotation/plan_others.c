@@ -64,7 +64,7 @@ bool cr_plan_waits_for_other(const struct plan_ctx *ctx, const struct plan_consu
     return waits_for(ctx, consumer, change) != NULL;
 }
 
-bool cr_plan_wait_for_others(const struct plan_ctx *ctx, const struct plan_consumer *consumer, struct plan_stand *stand)
+bool cr_plan_wait_for_others(struct plan_ctx *ctx, const struct plan_consumer *consumer, struct plan_stand *stand)
 {
     for (size_t k = 0; k < ctx->changes_len; k++) {
         const struct cr_world_other *other = waits_for(ctx, consumer, k);

@@ -60,7 +60,7 @@ static int64_t generation_of(const struct plan_consumer *consumer)
 }
 
 /* Written when the template is seen to carry the annotation; so also after a crash between the two. */
-static void note_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+static void note_restart(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     cr_autofree char *ids = cr_plan_rotations_of(ctx, consumer);
     if (cr_streq(consumer->status->restarted_for, ids) && !consumer->status->evicted_until_ms)

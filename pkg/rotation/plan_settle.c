@@ -36,8 +36,8 @@ static bool all_were_seen(const struct plan_ctx *ctx, const struct plan_consumer
                           unsigned class)
 {
     for (size_t i = 0; i < consumer->world->pods_len; i++) {
-        enum cr_shown shown = class == CR_CLASS_TRUST ? cr_plan_shown_trust(ctx, consumer, i, change)
-                                                      : cr_plan_shown(ctx, consumer, i, change);
+        enum cr_shown shown = class == CR_CLASS_TRUST ? cr_plan_evidence_at(ctx, consumer, i, change)->trust
+                                                      : cr_plan_evidence_at(ctx, consumer, i, change)->leaf;
         if (shown != CR_SHOWN_NEW)
             return false;
     }

@@ -67,8 +67,8 @@ void cr_plan_make(const struct cr_world *world, struct cr_plan *plan)
     if (!plan->record_first)
         cr_plan_settle(&ctx);
     cr_plan_verification(&ctx);
-    cr_plan_conditions(&ctx);
-    cr_plan_events(&ctx);
+    CR_CLEANUP(plan_reported) struct plan_reported reported = cr_plan_conditions(&ctx);
+    cr_plan_events(&ctx, &reported);
     if (plan->record_first)
         drop_acts(plan);
 

@@ -16,8 +16,6 @@ enum {
 };
 
 static const char unmanaged[] = CR_REASON_UNMANAGED_POD;
-static const char leaf_expired[] = "LeafExpired";
-static const char leaf_expires_soon[] = "LeafExpiresSoon";
 
 static void set(struct plan_ctx *ctx, const char *type, bool value, const char *reason, const char *message)
 {
@@ -532,19 +530,10 @@ static const char *add_warnings(const struct plan_ctx *ctx, struct cr_buf *text)
     return reason;
 }
 
-/* Once, when it comes up. */
-static void say_unmanaged(struct plan_ctx *ctx, const struct cr_buf *text)
+/* Names in use, as far as they hold nothing. */
+static const char *add_host_warnings(const struct plan_ctx *ctx, const char *worse, struct cr_buf *text,
+                                     struct plan_reported *reported)
 {
-    const struct cr_condition *converged = cr_status_condition_get(ctx->world->status, "Converged");
-    const struct cr_condition *degraded = cr_status_condition_get(ctx->world->status, "Degraded");
-    if (!(converged && cr_streq(converged->reason, unmanaged)) && !(degraded && cr_streq(degraded->reason, unmanaged)))
-        cr_plan_say_policy(ctx->plan, true, unmanaged, cr_strdup(cr_buf_text(text)));
-}
-
-/* Names in use, as far as they hold nothing. An Event when that is what is new. */
-static const char *add_host_warnings(struct plan_ctx *ctx, const char *worse, struct cr_buf *text)
-{
-    const struct cr_condition *known = cr_status_condition_get(ctx->world->status, "Degraded");
     CR_CLEANUP(cr_buf) struct cr_buf line = CR_BUF_INIT(0);
     const char *reason = cr_plan_add_host_warnings(ctx, &line);
     if (!reason)
@@ -552,12 +541,12 @@ static const char *add_host_warnings(struct plan_ctx *ctx, const char *worse, st
     add_line(text, cr_buf_text(&line));
     if (worse)
         return worse;
-    if (!known || !cr_streq(known->reason, reason))
-        cr_plan_say_policy(ctx->plan, true, reason, cr_buf_steal(&line));
+    reported->hosts_reason = reason;
+    reported->hosts = cr_buf_steal(&line);
     return reason;
 }
 
-static void degraded(struct plan_ctx *ctx)
+static void degraded(struct plan_ctx *ctx, struct plan_reported *reported)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
@@ -577,7 +566,7 @@ static void degraded(struct plan_ctx *ctx)
     if (add_breakers(ctx, &text) && !reason)
         reason = cr_hold_event(CR_HOLD_CIRCUIT_BREAKER);
     if (add_unmanaged(ctx, &text)) {
-        say_unmanaged(ctx, &text);
+        reported->unmanaged = cr_strdup(cr_buf_text(&text));
         reason = reason ? reason : unmanaged;
     }
     size_t before = text.len;
@@ -591,7 +580,7 @@ static void degraded(struct plan_ctx *ctx)
     }
     const char *warning = add_warnings(ctx, &text);
     reason = reason ? reason : warning;
-    reason = add_host_warnings(ctx, reason, &text);
+    reason = add_host_warnings(ctx, reason, &text, reported);
     if (reason)
         set(ctx, "Degraded", true, reason, cr_buf_text(&text));
     else
@@ -605,17 +594,8 @@ static bool is_held(const struct cr_secret_status *secret, const struct cr_world
            !cr_streq(secret->settled.leaf, now->material->leaf);
 }
 
-/* Emitted once more before it matters: a person who has not seen the first Event has some time left. */
-static void say_held(struct plan_ctx *ctx, const struct cr_secret_status *secret, const char *end)
-{
-    const struct cr_condition *known = cr_status_condition_get(ctx->world->status, "ExpiringSoon");
-    if (!known || (!cr_streq(known->reason, leaf_expired) && !cr_streq(known->reason, leaf_expires_soon)))
-        cr_plan_say_secret(ctx->plan, true, secret, "HeldUntilExpiry",
-                           cr_asprintf("%s: %s", end, cr_or_empty(secret->problem_message)));
-}
-
-static void add_leaf_end(struct plan_ctx *ctx, const struct cr_secret_status *secret, const struct cr_expiry *expiry,
-                         bool held, struct cr_buf *text)
+static void add_leaf_end(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
+                         const struct cr_expiry *expiry, bool held, struct cr_buf *text, struct plan_reported *reported)
 {
     char when[CR_TIME_TEXT];
     cr_time_format(expiry->leaf_ms, when);
@@ -625,7 +605,7 @@ static void add_leaf_end(struct plan_ctx *ctx, const struct cr_secret_status *se
                     held ? ", and the one after it is held: " : "", held ? secret->problem_reason : "");
     add_line(text, line);
     if (held)
-        say_held(ctx, secret, line);
+        PLAN_PUSH(reported->held, reported->held_len, {.secret = secret, .end = cr_strdup(line)});
 }
 
 static void add_ca_end(const char *secret, const struct cr_expiry *expiry, struct cr_buf *text)
@@ -645,9 +625,10 @@ static void add_expired_cas(const char *secret, const struct cr_expiry *expiry, 
 
 /* What ends is reported, worst first; a CA among others is not refused: a verifier goes by the others. Some do not (an
  * old gateway broke on one that had expired). */
-static void expiring(struct plan_ctx *ctx)
+static void expiring(struct plan_ctx *ctx, struct plan_reported *reported)
 {
-    static const char *const reasons[] = {leaf_expired, leaf_expires_soon, "TrustExpiresSoon", "TrustExpired"};
+    static const char *const reasons[] = {CR_PLAN_LEAF_EXPIRED, CR_PLAN_LEAF_EXPIRES_SOON, "TrustExpiresSoon",
+                                          "TrustExpired"};
     const int64_t now_ms = ctx->world->now_ms;
     size_t worst = cr_array_len(reasons);
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
@@ -660,7 +641,7 @@ static void expiring(struct plan_ctx *ctx)
         for (size_t k = 0; k < worst; k++)
             worst = is[k] ? k : worst;
         if (is[1])
-            add_leaf_end(ctx, secret, &expiry, is_held(secret, &ctx->world->secrets[i]), &text);
+            add_leaf_end(ctx, secret, &expiry, is_held(secret, &ctx->world->secrets[i]), &text, reported);
         if (is[2])
             add_ca_end(secret->name, &expiry, &text);
         if (is[3])
@@ -692,14 +673,26 @@ static enum cr_stage stage_of(const struct cr_policy_status *status)
     return any_pending(status) ? CR_STAGE_SWITCHING : CR_STAGE_IDLE;
 }
 
-void cr_plan_conditions(struct plan_ctx *ctx)
+void cr_plan_reported_dispose(struct plan_reported *reported)
 {
+    free(reported->unmanaged);
+    free(reported->hosts);
+    for (size_t i = 0; i < reported->held_len; i++)
+        free(reported->held[i].end);
+    free(reported->held);
+    *reported = (struct plan_reported){0};
+}
+
+struct plan_reported cr_plan_conditions(struct plan_ctx *ctx)
+{
+    struct plan_reported reported = {0};
     ready(ctx);
     rotating(ctx);
     converged(ctx);
     blocked(ctx);
-    degraded(ctx);
-    expiring(ctx);
+    degraded(ctx, &reported);
+    expiring(ctx, &reported);
     conflict(ctx);
     ctx->plan->status.stage = stage_of(&ctx->plan->status);
+    return reported;
 }

@@ -8,22 +8,24 @@
 #include "base/buffer.h"
 #include "base/strings.h"
 
-void cr_plan_say_policy(struct cr_plan *plan, bool warning, const char *reason, char *message)
+/* About the policy. This one and those below take message. */
+static void say_policy(struct cr_plan *plan, bool warning, const char *reason, char *message)
 {
     PLAN_PUSH(plan->events, plan->events_len,
               {.warning = warning, .about = CR_ABOUT_POLICY, .reason = reason, .message = message});
 }
 
-void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
-                        char *message)
+/* Because of one of its Secrets. */
+static void say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
+                       char *message)
 {
-    cr_plan_say_policy(plan, warning, reason, message);
+    say_policy(plan, warning, reason, message);
     struct cr_plan_event *event = &plan->events[plan->events_len - 1];
     event->secret = cr_strdup(secret->name);
     memcpy(event->rotation, secret->pending.id, sizeof event->rotation);
 }
 
-/* About a consumer's workload; the message names the policy. Takes message. */
+/* About a consumer's workload; the message names the policy. */
 static void say_workload(struct plan_ctx *ctx, bool warning, size_t consumer, const char *reason, char *message)
 {
     char *named = cr_asprintf("%s (CertRotationPolicy %s)", message, ctx->world->policy->name);
@@ -66,12 +68,12 @@ static bool is_new_change(const struct cr_secret_status *known, const struct cr_
 static void say_change(struct plan_ctx *ctx, const struct cr_secret_status *secret)
 {
     cr_autofree char *what = describe(&secret->pending);
-    cr_plan_say_secret(ctx->plan, false, secret, "ChangeSeen",
-                       cr_asprintf("Secret %s: %s (rotation %s)", secret->name, what, secret->pending.id));
+    say_secret(ctx->plan, false, secret, "ChangeSeen",
+               cr_asprintf("Secret %s: %s (rotation %s)", secret->name, what, secret->pending.id));
     /* No client is known to ask for them, so nothing is held. */
     cr_autofree char *lost = cr_plan_lost_names(&secret->settled, &secret->pending.target);
     if (lost)
-        cr_plan_say_secret(
+        say_secret(
             ctx->plan, true, secret, "NamesLost",
             cr_asprintf("Secret %s: %s; it is rolled out, since the policy asks for none of them", secret->name, lost));
 }
@@ -80,18 +82,17 @@ static void say_change(struct plan_ctx *ctx, const struct cr_secret_status *secr
 static void say_converged(struct plan_ctx *ctx, const struct cr_secret_status *known)
 {
     const struct cr_pending_change *pending = &known->pending;
-    cr_plan_say_secret(ctx->plan, false, known, "RotationConverged",
-                       cr_asprintf("Secret %s: every consumer has the new material after %lld s (rotation %s)",
-                                   known->name, (long long)((ctx->world->now_ms - pending->since_ms) / 1000),
-                                   pending->id));
+    say_secret(ctx->plan, false, known, "RotationConverged",
+               cr_asprintf("Secret %s: every consumer has the new material after %lld s (rotation %s)", known->name,
+                           (long long)((ctx->world->now_ms - pending->since_ms) / 1000), pending->id));
 }
 
 static void say_of_secret(struct plan_ctx *ctx, const struct cr_secret_status *known,
                           const struct cr_secret_status *now)
 {
     if (now->problem_reason && !cr_streq(known ? known->problem_reason : NULL, now->problem_reason))
-        cr_plan_say_secret(ctx->plan, true, now, now->problem_reason,
-                           cr_asprintf("Secret %s: %s", now->name, cr_or_empty(now->problem_message)));
+        say_secret(ctx->plan, true, now, now->problem_reason,
+                   cr_asprintf("Secret %s: %s", now->name, cr_or_empty(now->problem_message)));
     if (is_new_change(known, now))
         say_change(ctx, now);
     if (known && known->pending.set && !now->pending.set)
@@ -152,7 +153,32 @@ static void say_evictions(struct plan_ctx *ctx)
     }
 }
 
-void cr_plan_events(struct plan_ctx *ctx)
+/* --- the policy --- */
+
+static bool had_reason(const struct plan_ctx *ctx, const char *type, const char *reason)
+{
+    const struct cr_condition *known = cr_status_condition_get(ctx->world->status, type);
+    return known && cr_streq(known->reason, reason);
+}
+
+static void say_reported(struct plan_ctx *ctx, const struct plan_reported *reported)
+{
+    if (reported->unmanaged && !had_reason(ctx, "Converged", CR_REASON_UNMANAGED_POD) &&
+        !had_reason(ctx, "Degraded", CR_REASON_UNMANAGED_POD))
+        say_policy(ctx->plan, true, CR_REASON_UNMANAGED_POD, cr_strdup(reported->unmanaged));
+    if (reported->hosts_reason && !had_reason(ctx, "Degraded", reported->hosts_reason))
+        say_policy(ctx->plan, true, reported->hosts_reason, cr_strdup(reported->hosts));
+    /* Emitted once more before it matters: a person who has not seen the first Event has some time left. */
+    bool known = had_reason(ctx, "ExpiringSoon", CR_PLAN_LEAF_EXPIRED) ||
+                 had_reason(ctx, "ExpiringSoon", CR_PLAN_LEAF_EXPIRES_SOON);
+    for (size_t i = 0; !known && i < reported->held_len; i++) {
+        const struct plan_held_leaf *held = &reported->held[i];
+        say_secret(ctx->plan, true, held->secret, "HeldUntilExpiry",
+                   cr_asprintf("%s: %s", held->end, cr_or_empty(held->secret->problem_message)));
+    }
+}
+
+void cr_plan_events(struct plan_ctx *ctx, const struct plan_reported *reported)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
     for (size_t i = 0; i < status->secrets_len; i++)
@@ -164,4 +190,5 @@ void cr_plan_events(struct plan_ctx *ctx)
         say_warnings(ctx, i, known);
     }
     say_evictions(ctx);
+    say_reported(ctx, reported);
 }

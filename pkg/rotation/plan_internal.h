@@ -381,9 +381,22 @@ char *cr_plan_misfit(const struct plan_consumer *consumer);
 /* plan_verification.c: looks at what pods show of settled material where it was not seen yet. Sets the state of idle
  * consumers. Call it when it is known what has settled. */
 void cr_plan_verification(struct plan_ctx *ctx);
-/* plan_conditions.c */
-void cr_plan_conditions(struct plan_ctx *ctx);
-
+/* plan_conditions.c: what is reported, and of it what has an Event of its own when it comes up. */
+#define CR_PLAN_LEAF_EXPIRED      "LeafExpired"
+#define CR_PLAN_LEAF_EXPIRES_SOON "LeafExpiresSoon"
+struct plan_reported {
+    char *unmanaged;          /* owned; which pods belong to no workload; NULL: none */
+    const char *hosts_reason; /* static; of names in use that hold nothing; NULL: none, or something is worse */
+    char *hosts;              /* owned */
+    struct plan_held_leaf {
+        const struct cr_secret_status *secret; /* borrowed from the plan */
+        char *end;                             /* owned; when the leaf in use ends, and that the next one is held */
+    } * held;
+    size_t held_len;
+};
+struct plan_reported cr_plan_conditions(struct plan_ctx *ctx);
+void cr_plan_reported_dispose(struct plan_reported *reported);
+CR_DEFINE_DISPOSE(plan_reported, struct plan_reported, cr_plan_reported_dispose)
 /* Plans again after this time; an earlier time wins; at least one millisecond. */
 void cr_plan_requeue(struct cr_plan *plan, int64_t after_ms);
 /* The same, for a restart that is due then. */
@@ -391,12 +404,7 @@ void cr_plan_requeue_restart(struct cr_plan *plan, int64_t after_ms);
 /* How long to wait for a wall-clock time. The clock may be set meanwhile, so it is looked at each hour. */
 int64_t cr_plan_by_clock_ms(int64_t after_ms);
 /* plan_events.c: what the status on record does not say yet. Call it when the status of the plan is complete. */
-void cr_plan_events(struct plan_ctx *ctx);
-/* An Event about the policy, because of one of its Secrets. Takes message. */
-void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
-                        char *message);
-/* An Event about the policy. Takes message. */
-void cr_plan_say_policy(struct cr_plan *plan, bool warning, const char *reason, char *message);
+void cr_plan_events(struct plan_ctx *ctx, const struct plan_reported *reported);
 /* Whether acting is allowed at all: not suspended, not in Plan mode. */
 bool cr_plan_may_act(const struct plan_ctx *ctx);
 

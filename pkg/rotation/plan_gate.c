@@ -269,9 +269,9 @@ static struct cr_gate limit(const struct plan_question *q)
  * what a person says of all restarts, for budgets, and for what keeps the restart from being in vain. */
 static const struct row {
     struct cr_gate (*ask)(const struct plan_question *q);
-    unsigned asked;  /* PLAN_TO_* */
-    bool yields;     /* a restart need not pass it for the distrust of a CA */
-    bool by_the_way; /* it is asked for the way that budgets leave */
+    unsigned asked; /* PLAN_TO_* */
+    bool yields;    /* a restart need not pass it for the distrust of a CA */
+    bool needs_way; /* it looks at the way that budgets leave */
 } rows[] = {
     {deleting, PLAN_TO_ACT | PLAN_TO_BEGIN | PLAN_TO_GO_ON},
     {suspended, PLAN_TO_ACT | PLAN_TO_BEGIN | PLAN_TO_GO_ON},
@@ -284,9 +284,9 @@ static const struct row {
     {window, PLAN_TO_BEGIN | PLAN_TO_REPAIR, .yields = true},
     {cr_plan_breaker, PLAN_TO_BEGIN, .yields = true},
     {order, PLAN_TO_BEGIN, .yields = true},
-    {cr_plan_budget, PLAN_TO_BEGIN | PLAN_TO_EVICT_NEXT, .by_the_way = true},
+    {cr_plan_budget, PLAN_TO_BEGIN | PLAN_TO_EVICT_NEXT, .needs_way = true},
     {coalesce, PLAN_TO_BEGIN, .yields = true},
-    {cr_plan_unverifiable_gate, PLAN_TO_BEGIN, .by_the_way = true},
+    {cr_plan_unverifiable_gate, PLAN_TO_BEGIN, .needs_way = true},
     {cr_plan_kubelet_cache_gate, PLAN_TO_BEGIN},
     {other_failed, PLAN_TO_BEGIN | PLAN_TO_GO_ON},
     {concurrency, PLAN_TO_BEGIN},
@@ -312,7 +312,7 @@ struct plan_answer cr_plan_ask(const struct plan_ctx *ctx, const struct plan_con
         const struct row *row = &rows[i];
         if (!(row->asked & occasion) || (row->yields && distrusts))
             continue;
-        if (row->by_the_way && !q.way) {
+        if (row->needs_way && !q.way) {
             answer.way = cr_plan_way(ctx, consumer);
             q.way = &answer.way;
         }

@@ -20,6 +20,11 @@ struct plan_stand cr_plan_stand_by(enum cr_consumer_state state, struct cr_gate 
     return (struct plan_stand){.state = state, .gate = gate};
 }
 
+void cr_plan_stand_dispose(struct plan_stand *stand)
+{
+    cr_gate_dispose(&stand->gate);
+}
+
 void cr_plan_set_stand(struct cr_consumer_status *status, struct plan_stand stand)
 {
     status->state = stand.state;
@@ -57,22 +62,20 @@ static bool was_idle(const struct cr_consumer_status *status)
 
 /* Nothing is to be done for it. What the last rotation decided stays in sight; what was under way is over, unless its
  * Secret broke meanwhile. */
-static void rest(struct plan_consumer *consumer)
+static struct plan_stand rest(struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
-    if (consumer->change_held) {
-        cr_plan_set_stand(status, cr_plan_stand_by(CR_CONSUMER_BLOCKED, cr_gate_copy(&consumer->held_by)));
-        return;
-    }
+    if (consumer->change_held)
+        return cr_plan_stand_by(CR_CONSUMER_BLOCKED, cr_gate_copy(&consumer->held_by));
     /* Only the state is remembered of a consumer that is listed in brief. */
     bool idle = was_idle(status);
     if (!status->reason && idle)
         cr_strset(&status->reason, "No change was seen since certroll began to watch.");
-    cr_plan_set_stand(status, cr_plan_stand_by(idle ? CR_CONSUMER_IDLE : CR_CONSUMER_CONVERGED, idle_gate(consumer)));
     cr_strvec_dispose(&status->examples);
+    return cr_plan_stand_by(idle ? CR_CONSUMER_IDLE : CR_CONSUMER_CONVERGED, idle_gate(consumer));
 }
 
-static void absent(struct plan_consumer *consumer)
+static struct plan_stand absent(struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
     status->decision = CR_DECISION_NONE;
@@ -85,12 +88,12 @@ static void absent(struct plan_consumer *consumer)
                     may_be_owned ? ", or a Deployment or Rollout has made it, which is the consumer then" : "",
                     consumer->spec->optional ? "; it is optional, so this is no error" : "");
     cr_strset(&status->reason, why);
-    struct cr_gate gate = consumer->spec->optional ? CR_GATE_OPEN : cr_gate_make(CR_HOLD_NOT_FOUND, "%s", why);
-    cr_plan_set_stand(status, cr_plan_stand_by(CR_CONSUMER_ABSENT, gate));
+    return cr_plan_stand_by(CR_CONSUMER_ABSENT,
+                            consumer->spec->optional ? CR_GATE_OPEN : cr_gate_make(CR_HOLD_NOT_FOUND, "%s", why));
 }
 
 /* Not looked at either: thousands of Jobs would be watched to say that nothing is done for them. */
-static void leave_to_next_run(struct plan_consumer *consumer)
+static struct plan_stand leave_to_next_run(struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
     status->decision = CR_DECISION_NONE;
@@ -99,7 +102,7 @@ static void leave_to_next_run(struct plan_consumer *consumer)
                     "is left to end with what it has read.",
                     consumer->spec->kind, consumer->spec->target);
     cr_strset(&status->reason, why);
-    cr_plan_set_stand(status, cr_plan_stand(CR_CONSUMER_IDLE));
+    return cr_plan_stand(CR_CONSUMER_IDLE);
 }
 
 /* No pods: its controller takes up what it names. */
@@ -381,14 +384,8 @@ static unsigned warnings_of(const struct plan_ctx *ctx, const struct plan_consum
 static bool look_at_workload(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     consumer->status->warnings = 0;
-    if (cr_policy_kind_runs_to_end(consumer->spec->kind)) {
-        leave_to_next_run(consumer);
+    if (cr_policy_kind_runs_to_end(consumer->spec->kind) || !consumer->world->found)
         return false;
-    }
-    if (!consumer->world->found) {
-        absent(consumer);
-        return false;
-    }
     /* It came back; its pods mounted what the Secrets hold now. */
     if (consumer->status->state == CR_CONSUMER_ABSENT) {
         cr_strset(&consumer->status->reason, NULL);
@@ -498,13 +495,41 @@ static void run_stages(struct plan_ctx *ctx, struct plan_consumer *consumer)
 
 static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
-    if (!look_at_workload(ctx, consumer))
-        return;
-    consumer->concerned = find_demand(ctx, consumer);
+    consumer->concerned = look_at_workload(ctx, consumer) && find_demand(ctx, consumer);
     if (consumer->concerned)
         run_stages(ctx, consumer);
-    else
-        rest(consumer);
+    consumer->under_way = cr_plan_is_under_way(ctx, consumer);
+}
+
+/* Nothing is to be done for it. */
+static struct plan_stand stand_aside(struct plan_consumer *consumer)
+{
+    if (cr_policy_kind_runs_to_end(consumer->spec->kind))
+        return leave_to_next_run(consumer);
+    return consumer->world->found ? rest(consumer) : absent(consumer);
+}
+
+/* Does what is to be done. A Secret that broke in the middle of a rotation is what a person must know of first; another
+ * policy that has the consumer's Secret, last. */
+static struct plan_stand stand_of(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+{
+    CR_CLEANUP(plan_stand)
+    struct plan_stand stand = consumer->concerned ? cr_plan_act(ctx, consumer, index) : stand_aside(consumer);
+    struct plan_stand other;
+    if (consumer->concerned && consumer->change_held)
+        return cr_plan_stand_by(CR_CONSUMER_BLOCKED, cr_gate_copy(&consumer->held_by));
+    if ((stand.state == CR_CONSUMER_IDLE || stand.state == CR_CONSUMER_CONVERGED) &&
+        cr_plan_wait_for_others(ctx, consumer, &other))
+        return other;
+    return cr_plan_stand_by(stand.state, cr_gate_steal(&stand.gate));
+}
+
+/* A gate may let its restart begin, which the consumers that come later must know. */
+static void act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+{
+    cr_plan_set_stand(consumer->status, stand_of(ctx, consumer, index));
+    if (consumer->concerned)
+        cr_plan_follow_up(ctx, consumer, index);
 }
 
 /* --- which entry of the status is which consumer's: it is the workload that is remembered, not its name in the policy
@@ -559,24 +584,6 @@ static bool any_failed(const struct plan_ctx *ctx)
     return false;
 }
 
-/* A gate may let it begin, which the consumers that are asked later must know. */
-static void act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
-{
-    struct plan_stand stand;
-    if (consumer->concerned) {
-        stand = cr_plan_act(ctx, consumer, index);
-        if (consumer->change_held)
-            cr_gate_set(&stand.gate, cr_gate_copy(&consumer->held_by));
-        if (consumer->change_held)
-            stand.state = CR_CONSUMER_BLOCKED;
-        cr_plan_set_stand(consumer->status, stand);
-        cr_plan_follow_up(ctx, consumer, index);
-    }
-    enum cr_consumer_state state = consumer->status->state;
-    if ((state == CR_CONSUMER_IDLE || state == CR_CONSUMER_CONVERGED) && cr_plan_wait_for_others(ctx, consumer, &stand))
-        cr_plan_set_stand(consumer->status, stand);
-}
-
 /* Of a workload, or of pods that came up with old material. */
 static bool any_restart(const struct plan_ctx *ctx)
 {
@@ -600,7 +607,6 @@ void cr_plan_consumers(struct plan_ctx *ctx)
         consumer->world = &ctx->world->consumers[i];
         consumer->status = &status->consumers[i];
         evaluate(ctx, consumer);
-        consumer->under_way = cr_plan_is_under_way(ctx, consumer);
     }
     ctx->rollout_failed = any_failed(ctx);
     if (policy->restart.windows_len && any_restart(ctx))

@@ -147,6 +147,8 @@ struct plan_stand {
     enum cr_consumer_state state;
     struct cr_gate gate; /* owned */
 };
+void cr_plan_stand_dispose(struct plan_stand *stand);
+CR_DEFINE_DISPOSE(plan_stand, struct plan_stand, cr_plan_stand_dispose)
 struct plan_stand cr_plan_stand(enum cr_consumer_state state);
 /* Takes gate. */
 struct plan_stand cr_plan_stand_by(enum cr_consumer_state state, struct cr_gate gate);

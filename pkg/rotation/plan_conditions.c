@@ -1,3 +1,4 @@
+/* What is reported of a policy in its conditions. */
 #include "rotation/plan_internal.h"
 
 #include <stdio.h>

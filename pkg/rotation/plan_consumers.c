@@ -1,3 +1,5 @@
+/* The consumers of a policy. First it is found what the pending changes mean to each of them, by stages that look; then
+ * something is done for one after the other, since each restart that begins takes the place of another. */
 #include "rotation/plan_internal.h"
 
 #include <stdio.h>
@@ -465,8 +467,8 @@ static void warn_of_gap(struct plan_consumer *consumer)
         "%s Its only pod goes away before another is ready (restart.singleReplica: Warn).", cr_or_empty(why));
 }
 
-/* Of a consumer that is concerned: in this order, since each stage looks at what those before it have found. None but
- * these lines changes what is known of it. */
+/* Of a consumer that is concerned: in this order, since each stage looks at what those before it have found. Until
+ * something is done for it, only these lines change what is known of it. */
 static void run_stages(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     if (!consumer->held_by.hold)
@@ -532,9 +534,9 @@ static void act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t ind
         cr_plan_follow_up(ctx, consumer, index);
 }
 
-/* --- which entry of the status is which consumer's: it is the workload that is remembered, not its name in the policy
- * --- */
+/* --- which entry of the status is which consumer's --- */
 
+/* It is the workload that is remembered, not its name in the policy. */
 static bool is_of(const struct cr_consumer_status *known, const struct cr_policy_consumer *spec)
 {
     return cr_streq(known->target, spec->target) && cr_streq(known->kind, spec->kind);

@@ -1,3 +1,5 @@
+/* What each pod is known to have of each change: by what it shows, by its start, by time alone. And what follows from
+ * old material that was seen for too long: the fall-back to a restart. */
 #include "rotation/plan_internal.h"
 
 #include <stdio.h>

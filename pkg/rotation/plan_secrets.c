@@ -1,3 +1,4 @@
+/* What changed in the Secrets, against what is remembered of them. What pods should not get is a problem, and holds. */
 #include "rotation/plan_internal.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* A change that every consumer has becomes what is remembered, and by which evidence that is known. */
 #include "rotation/plan_internal.h"
 
 #include <string.h>

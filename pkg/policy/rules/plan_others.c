@@ -64,21 +64,20 @@ bool cr_plan_waits_for_other(const struct plan_ctx *ctx, const struct plan_consu
     return waits_for(ctx, consumer, change) != NULL;
 }
 
-void cr_plan_wait_for_others(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+bool cr_plan_wait_for_others(struct plan_ctx *ctx, const struct plan_consumer *consumer, struct plan_stand *stand)
 {
-    struct cr_consumer_status *status = consumer->status;
-    if (status->state != CR_CONSUMER_IDLE && status->state != CR_CONSUMER_CONVERGED)
-        return;
     for (size_t k = 0; k < ctx->changes_len; k++) {
         const struct cr_world_other *other = waits_for(ctx, consumer, k);
         if (!other)
             continue;
-        cr_plan_set_held(status, CR_CONSUMER_VERIFYING,
-                         cr_gate_make(CR_HOLD_OTHER_POLICY, "CertRotationPolicy %s, which has Secret %s for it",
-                                      other->policy, ctx->changes[k].secret->name));
+        *stand =
+            cr_plan_stand_by(CR_CONSUMER_VERIFYING,
+                             cr_gate_make(CR_HOLD_OTHER_POLICY, "CertRotationPolicy %s, which has Secret %s for it",
+                                          other->policy, ctx->changes[k].secret->name));
         cr_plan_requeue(ctx->plan, LOOK_AGAIN_MS);
-        return;
+        return true;
     }
+    return false;
 }
 
 char *cr_plan_others_reason(const struct plan_ctx *ctx, const struct plan_consumer *consumer)

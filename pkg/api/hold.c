@@ -124,7 +124,8 @@ struct cr_gate cr_gate_make(enum cr_hold hold, const char *fmt, ...)
 
 struct cr_gate cr_gate_copy(const struct cr_gate *gate)
 {
-    return (struct cr_gate){.hold = gate->hold, .text = cr_strdup_or_null(gate->text)};
+    return (struct cr_gate){
+        .hold = gate->hold, .text = cr_strdup_or_null(gate->text), .look_again_ms = gate->look_again_ms};
 }
 
 void cr_gate_dispose(struct cr_gate *gate)

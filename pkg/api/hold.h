@@ -5,6 +5,7 @@
 #define CR_API_HOLD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -88,7 +89,8 @@ const char *cr_hold_event(enum cr_hold hold);
 /* What a gate answers. */
 struct cr_gate {
     enum cr_hold hold;
-    char *text; /* owned: in words, with what to do; NULL: it is open */
+    char *text;            /* owned: in words, with what to do; NULL: it is open */
+    int64_t look_again_ms; /* after so long it may be open by time alone; 0: not by time, or it is not known when */
 };
 #define CR_GATE_OPEN ((struct cr_gate){.hold = CR_HOLD_NONE})
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/strings.h"
 #include "policy/rules/look_again.h"
 #include "policy/rules/plan_internal.h"
 
@@ -22,58 +23,28 @@ void cr_plan_requeue_restart(struct cr_plan *plan, int64_t after_ms)
 }
 
 /* A wait is measured on a clock that is never set. */
-void cr_plan_requeue_restart_by_clock(struct cr_plan *plan, int64_t after_ms)
+int64_t cr_plan_by_clock_ms(int64_t after_ms)
 {
     enum { LOOK_AGAIN_MS = 60 * 60 * 1000 };
-    cr_plan_requeue_restart(plan, after_ms < LOOK_AGAIN_MS ? after_ms : LOOK_AGAIN_MS);
+    return after_ms < LOOK_AGAIN_MS ? after_ms : LOOK_AGAIN_MS;
 }
 
-static int64_t precaution_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer, int64_t first_ms)
+int64_t cr_plan_precaution_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer, int64_t first_ms)
 {
     return cr_look_again_ms(first_ms, ctx->world->now_ms - cr_plan_last_progress_ms(consumer));
 }
 
 void cr_plan_look_again(struct plan_ctx *ctx, const struct plan_consumer *consumer, int64_t first_ms)
 {
-    cr_plan_requeue(ctx->plan, precaution_ms(ctx, consumer, first_ms));
+    cr_plan_requeue(ctx->plan, cr_plan_precaution_ms(ctx, consumer, first_ms));
 }
 
 void cr_plan_look_again_restart(struct plan_ctx *ctx, const struct plan_consumer *consumer, int64_t first_ms)
 {
-    cr_plan_requeue_restart(ctx->plan, precaution_ms(ctx, consumer, first_ms));
+    cr_plan_requeue_restart(ctx->plan, cr_plan_precaution_ms(ctx, consumer, first_ms));
 }
 
-void cr_plan_say_policy(struct cr_plan *plan, bool warning, const char *reason, char *message)
-{
-    PLAN_PUSH(plan->events, plan->events_len,
-              {.warning = warning, .about = CR_ABOUT_POLICY, .reason = reason, .message = message});
-}
-
-void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
-                        char *message)
-{
-    cr_plan_say_policy(plan, warning, reason, message);
-    struct cr_plan_event *event = &plan->events[plan->events_len - 1];
-    event->secret = cr_strdup(secret->name);
-    memcpy(event->rotation, secret->pending.id, sizeof event->rotation);
-}
-
-void cr_plan_say_workload(struct plan_ctx *ctx, bool warning, size_t consumer, const char *reason, char *message)
-{
-    char *named = cr_asprintf("%s (CertRotationPolicy %s)", message, ctx->world->policy->name);
-    free(message);
-    PLAN_PUSH(
-        ctx->plan->events, ctx->plan->events_len,
-        {.warning = warning, .about = CR_ABOUT_WORKLOAD, .consumer = consumer, .reason = reason, .message = named});
-}
-
-bool cr_plan_may_act(const struct plan_ctx *ctx)
-{
-    const struct cr_policy *policy = ctx->world->policy;
-    return !policy->suspend && policy->mode == CR_MODE_ENFORCE && !policy->deleting;
-}
-
-void cr_plan_restart_dispose(struct cr_plan_restart *restart)
+static void restart_dispose(struct cr_plan_restart *restart)
 {
     cr_json_free(restart->annotations);
     free(restart->why);
@@ -86,7 +57,7 @@ void cr_plan_restart_dispose(struct cr_plan_restart *restart)
 static void drop_restarts(struct cr_plan *plan)
 {
     for (size_t i = 0; i < plan->restarts_len; i++)
-        cr_plan_restart_dispose(&plan->restarts[i]);
+        restart_dispose(&plan->restarts[i]);
     free(plan->restarts);
     plan->restarts = NULL;
     plan->restarts_len = 0;
@@ -112,7 +83,8 @@ void cr_plan_make(const struct cr_world *world, struct cr_plan *plan)
     if (!plan->record_first)
         cr_plan_settle(&ctx);
     cr_plan_verification(&ctx);
-    cr_plan_conditions(&ctx);
+    CR_CLEANUP(plan_reported) struct plan_reported reported = cr_plan_conditions(&ctx);
+    cr_plan_events(&ctx, &reported);
     if (plan->record_first)
         drop_acts(plan);
 
@@ -120,6 +92,53 @@ void cr_plan_make(const struct cr_world *world, struct cr_plan *plan)
     cr_plan_names_dispose(&ctx);
     free(ctx.changes);
     free(ctx.pending);
+}
+
+/* --- restarts before the record --- */
+
+/* What is settled is on record, unless it is a first sight or what another policy remembers. */
+static bool is_settled(const struct cr_policy_status *recorded, const char *secret)
+{
+    for (size_t i = 0; i < recorded->secrets_len; i++)
+        if (cr_streq(recorded->secrets[i].name, secret))
+            return recorded->secrets[i].has_settled;
+    return false;
+}
+
+static bool may_precede(const struct cr_policy_status *recorded, const struct cr_plan_restart *restart)
+{
+    cr_autofree char *names = cr_strdup(restart->secrets);
+    char *rest = names;
+    for (char *name; (name = strsep(&rest, ","));)
+        if (!is_settled(recorded, name))
+            return false;
+    return restart->carries_memory;
+}
+
+/* Its template shows one restart only; the one before would be forgotten with it. */
+static bool overwrites_none(const struct cr_policy_status *recorded, const struct cr_plan *plan,
+                            const struct cr_plan_restart *restart)
+{
+    return cr_plan_restarts_are_recorded(recorded, &plan->status.consumers[restart->consumer]);
+}
+
+/* A restart is one write together with its own memory, so it need not wait for another one: what a crash in between
+ * leaves is found by its annotation. What is lost by that, and when it is not allowed, is in docs/decisions.md, "Before
+ * it is on record". */
+void cr_plan_ahead(const struct cr_world *world, const struct cr_plan *first, struct cr_plan *out)
+{
+    struct cr_world as_if = *world;
+    as_if.status = &first->status;
+    cr_plan_make(&as_if, out);
+    out->nudges_len = out->probes_len = out->evictions_len = 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < out->restarts_len; i++) {
+        if (may_precede(world->status, &out->restarts[i]) && overwrites_none(world->status, out, &out->restarts[i]))
+            out->restarts[kept++] = out->restarts[i];
+        else
+            restart_dispose(&out->restarts[i]);
+    }
+    out->restarts_len = kept;
 }
 
 void cr_plan_dispose(struct cr_plan *plan)
@@ -138,6 +157,8 @@ void cr_plan_dispose(struct cr_plan *plan)
     free(plan->events);
     *plan = (struct cr_plan){0};
 }
+
+/* --- a policy that nothing is planned for --- */
 
 static void not_ready(const struct cr_policy_status *before, int64_t generation, const char *reason,
                       const char *problem, int64_t now_ms, struct cr_policy_status *out)

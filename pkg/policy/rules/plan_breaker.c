@@ -64,11 +64,12 @@ bool cr_plan_awaits_record(const struct plan_ctx *ctx, const struct plan_consume
     return step_of(ctx, k)->awaits_record && ctx->world->now_ms - consumer->changes[k].since_ms < most_ms;
 }
 
-void cr_plan_await_record(struct plan_ctx *ctx, const struct plan_consumer *consumer)
+int64_t cr_plan_record_comes_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     for (size_t k = 0; k < ctx->changes_len; k++)
         if (asks_for_restart(consumer, k) && cr_plan_awaits_record(ctx, consumer, k, CR_BREAKER_ROTATION_DELAY_MS))
-            cr_plan_requeue_restart(ctx->plan, LOOK_AGAIN_MS);
+            return LOOK_AGAIN_MS;
+    return 0;
 }
 
 bool cr_plan_distrusts(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
@@ -88,7 +89,7 @@ static void note(const struct plan_ctx *ctx, struct plan_consumer *consumer, int
                           &consumer->status->restarts);
 }
 
-void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+void cr_plan_count_restart(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     const struct cr_restart_step step = done_step(ctx, consumer);
     note(ctx, consumer, cr_restart_annotation_at_ms(consumer->world->workload), &step);
@@ -148,18 +149,21 @@ static char *span(int64_t ms)
     return ms % 1000 ? cr_asprintf("%lldms", (long long)ms) : cr_asprintf("%llds", (long long)(ms / 1000));
 }
 
-struct cr_gate cr_plan_breaker(struct plan_ctx *ctx, struct plan_consumer *consumer)
+struct cr_gate cr_plan_breaker(const struct plan_question *q)
 {
-    struct cr_breaker rule = ctx->world->policy->restart.breaker;
-    int64_t ends_ms = cr_breaker_ends_ms(rule, &consumer->status->restarts, ctx->world->now_ms);
-    const struct cr_restart_step step = ends_ms ? next_step(ctx, consumer) : (struct cr_restart_step){0};
-    if (!ends_ms || cr_breaker_continues(&consumer->status->restarts, &step))
+    const struct cr_breaker rule = q->ctx->world->policy->restart.breaker;
+    const struct cr_restart_times *restarts = &q->consumer->status->restarts;
+    int64_t now_ms = q->ctx->world->now_ms;
+    int64_t ends_ms = cr_breaker_ends_ms(rule, restarts, now_ms);
+    const struct cr_restart_step step = ends_ms ? next_step(q->ctx, q->consumer) : (struct cr_restart_step){0};
+    if (!ends_ms || cr_breaker_continues(restarts, &step))
         return CR_GATE_OPEN;
-    cr_plan_requeue_restart_by_clock(ctx->plan, ends_ms - ctx->world->now_ms);
     char until[CR_TIME_TEXT];
     cr_time_format(ends_ms + 999, until); /* has whole seconds: not before */
     cr_autofree char *within = span(rule.within_ms);
-    return cr_gate_make(CR_HOLD_CIRCUIT_BREAKER,
-                        "restart.breaker: restarted %d %s within %s; the newest change is rolled out after %s",
-                        rule.restarts, rule.restarts == 1 ? "time" : "times", within, until);
+    struct cr_gate gate = cr_gate_make(
+        CR_HOLD_CIRCUIT_BREAKER, "restart.breaker: restarted %d %s within %s; the newest change is rolled out after %s",
+        rule.restarts, rule.restarts == 1 ? "time" : "times", within, until);
+    gate.look_again_ms = cr_plan_by_clock_ms(ends_ms - now_ms);
+    return gate;
 }

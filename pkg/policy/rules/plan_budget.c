@@ -152,61 +152,41 @@ static bool just_rolls(const struct plan_ctx *ctx, const struct plan_consumer *c
            !(is_single(consumer, &worst) && restart->single != CR_SINGLE_SURGE);
 }
 
-static void ask(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+struct cr_budget_verdict cr_plan_way(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    cr_budget_verdict_dispose(&consumer->way);
-    consumer->way.way = CR_BUDGET_ROLL;
+    struct cr_budget_verdict way = {.way = CR_BUDGET_ROLL};
     if (!just_rolls(ctx, consumer))
-        judge(ctx, consumer, &consumer->way);
+        judge(ctx, consumer, &way);
+    return way;
 }
 
-/* Budgets, pods and the restarts of others wake the policy at once. Nothing does when budgets can be seen again after
- * the API server was silent. */
-static void look_again(struct plan_ctx *ctx, const struct plan_consumer *consumer)
+static struct cr_gate describe(const struct cr_budget_verdict *way)
 {
-    if (consumer->way.reason == CR_BUDGET_UNSEEN)
-        cr_plan_requeue_restart(ctx->plan, LOOK_AGAIN_MS);
-    else
-        cr_plan_look_again_restart(ctx, consumer, LOOK_AGAIN_MS);
+    if (way->reason == CR_BUDGET_SINGLE_REPLICA)
+        return cr_gate_make(CR_HOLD_SINGLE_REPLICA, "%s", way->text);
+    return way->waits ? cr_gate_make(CR_HOLD_BUDGET_WAIT, "budget: waits: %s", way->text)
+                      : cr_gate_make(CR_HOLD_BUDGET, "budget: %s", way->text);
 }
 
-struct cr_gate cr_plan_budget(struct plan_ctx *ctx, struct plan_consumer *consumer)
+struct cr_gate cr_plan_budget(const struct plan_question *q)
 {
-    ask(ctx, consumer);
-    if (consumer->way.way != CR_BUDGET_BLOCKED)
+    if (q->way->way != CR_BUDGET_BLOCKED)
         return CR_GATE_OPEN;
-    look_again(ctx, consumer);
-    if (consumer->way.reason == CR_BUDGET_SINGLE_REPLICA)
-        return cr_gate_make(CR_HOLD_SINGLE_REPLICA, "%s", consumer->way.text);
-    return consumer->way.waits ? cr_gate_make(CR_HOLD_BUDGET_WAIT, "budget: waits: %s", consumer->way.text)
-                               : cr_gate_make(CR_HOLD_BUDGET, "budget: %s", consumer->way.text);
+    struct cr_gate gate = describe(q->way);
+    /* Budgets, pods and the restarts of others wake the policy at once. Nothing does when budgets can be seen again
+     * after the API server was silent. */
+    gate.look_again_ms =
+        q->way->reason == CR_BUDGET_UNSEEN ? LOOK_AGAIN_MS : cr_plan_precaution_ms(q->ctx, q->consumer, LOOK_AGAIN_MS);
+    return gate;
 }
 
-/* --- in words --- */
-
-void cr_plan_say_way(struct plan_ctx *ctx, struct plan_consumer *consumer)
-{
-    ask(ctx, consumer);
-    static const char *const would[] = {
-        [CR_BUDGET_ROLL] = "roll", [CR_BUDGET_EVICT] = "evict pod by pod", [CR_BUDGET_BLOCKED] = "be blocked"};
-    cr_autofree char *why = consumer->decision.reason;
-    consumer->decision.reason = cr_asprintf("%s Would %s%s%s.", cr_or_empty(why), would[consumer->way.way],
-                                            consumer->way.text ? ": " : "", cr_or_empty(consumer->way.text));
-    cr_strset(&consumer->status->reason, consumer->decision.reason);
-}
-
-void cr_plan_warn_of_gap(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+bool cr_plan_leaves_gap(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     const struct cr_policy_restart *restart = &ctx->world->policy->restart;
     struct cr_worst_case worst;
     if (restart->single != CR_SINGLE_WARN || consumer->decision.kind != CR_DECISION_RESTART)
-        return;
+        return false;
     cr_worst_case_of(consumer->spec->kind, consumer->world->workload, &worst);
     bool evicts = consumer->evicts || restart->method == CR_RESTART_EVICT || worst.way == CR_WORST_NOTHING;
-    if (!is_single(consumer, &worst) || restart->method == CR_RESTART_NEVER || !(evicts || worst.unavailable))
-        return;
-    cr_autofree char *why = consumer->decision.reason;
-    consumer->decision.reason = cr_asprintf("%s Its only pod goes away before another is ready "
-                                            "(restart.singleReplica: Warn).",
-                                            cr_or_empty(why));
+    return is_single(consumer, &worst) && restart->method != CR_RESTART_NEVER && (evicts || worst.unavailable);
 }

@@ -1,3 +1,4 @@
+/* What is reported of a policy in its conditions. */
 #include "policy/rules/plan_internal.h"
 
 #include <stdio.h>
@@ -8,14 +9,15 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "policy/rules/expiry.h"
+#include "policy/rules/look_again.h"
 
 enum {
     LOOK_AGAIN_MAX_MS = 24 * 3600 * 1000,
+    UNREAD_AGAIN_MS = 30 * 1000,
+    UNMANAGED_AGAIN_MS = 60 * 1000, /* at first, beside the event of its end */
 };
 
 static const char unmanaged[] = CR_REASON_UNMANAGED_POD;
-static const char leaf_expired[] = "LeafExpired";
-static const char leaf_expires_soon[] = "LeafExpiresSoon";
 
 static void set(struct plan_ctx *ctx, const char *type, bool value, const char *reason, const char *message)
 {
@@ -43,6 +45,66 @@ static char *not_acted_on(const struct cr_policy *policy)
     cr_autofree char *fields = cr_strvec_join(&policy->unsupported, ", ");
     return cr_asprintf("This version of certroll does not act on: %s.", fields);
 }
+
+/* --- opaque material that cannot be digested: reported where it matters --- */
+
+/* Whether a change of these entries would concern the consumer: as it is decided when there is one. */
+static bool would_concern(const struct plan_ctx *ctx, size_t consumer, const struct cr_secret_change *change)
+{
+    const struct cr_world *world = ctx->world;
+    if (!world->consumers[consumer].found)
+        return false;
+    struct cr_decide_input input = {.consumer = &world->policy->consumers[consumer],
+                                    .pod_spec =
+                                        cr_json_at(world->consumers[consumer].workload, "spec", "template", "spec"),
+                                    .catalogue = world->catalogue,
+                                    .changes = change,
+                                    .changes_len = 1};
+    CR_CLEANUP(cr_decision) struct cr_decision decision = {0};
+    cr_decide(&input, &decision);
+    return decision.kind != CR_DECISION_NONE;
+}
+
+static const char *who_takes(const struct plan_ctx *ctx, size_t secret)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
+    const struct cr_material *material = ctx->world->secrets[secret].material;
+    for (size_t i = 0; i < material->opaque_keys.len; i++) {
+        cr_autofree char *name =
+            cr_strndup(material->opaque_keys.items[i], cr_opaque_key_len(material->opaque_keys.items[i]));
+        cr_strvec_add(&names, name);
+    }
+    const struct cr_secret_change change = {
+        .secret = &ctx->world->policy->secrets[secret], .changes = CR_CHANGE_OPAQUE, .opaque_keys = &names};
+    for (size_t i = 0; i < ctx->world->policy->consumers_len; i++)
+        if (would_concern(ctx, i, &change))
+            return ctx->world->policy->consumers[i].name;
+    return NULL;
+}
+
+/* In words, which opaque material some consumer takes and the operator cannot look at; NULL: none. Owned. */
+static char *say_unread(struct plan_ctx *ctx)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    const char *why = NULL;
+    for (size_t i = 0; i < ctx->world->policy->secrets_len; i++) {
+        const struct cr_world_secret *secret = &ctx->world->secrets[i];
+        if (!secret->material || !cr_streq(secret->material->opaque, CR_OPAQUE_UNREAD))
+            continue;
+        const char *consumer = who_takes(ctx, i);
+        if (!consumer)
+            continue;
+        cr_plan_requeue(ctx->plan, UNREAD_AGAIN_MS);
+        if (!secret->opaque_problem)
+            continue;
+        why = secret->opaque_problem;
+        cr_buf_printf(&text, "%sSecret %s (consumer %s)", text.len ? ", " : "", ctx->world->policy->secrets[i].name,
+                      consumer);
+    }
+    return text.len ? cr_asprintf("Opaque material is not looked at, because %s: %s.", why, cr_buf_text(&text)) : NULL;
+}
+
+/* --- what belongs to the policy and is not acted on --- */
 
 /* A sentence; the first problem is the reason. Takes line. */
 static void add_problem(struct cr_buf *text, const char **reason, const char *word, char *line)
@@ -74,7 +136,7 @@ static void add_not_acted_on(struct plan_ctx *ctx, struct cr_buf *text, const ch
 {
     const struct cr_policy *policy = ctx->world->policy;
     char *unsupported = not_acted_on(policy);
-    char *unread = cr_plan_unread(ctx);
+    char *unread = say_unread(ctx);
     if (unsupported)
         add_problem(text, reason, "NotActedOn", unsupported);
     if (unread)
@@ -256,6 +318,30 @@ static void has_converged(struct plan_ctx *ctx)
     set(ctx, "Converged", true, baseline ? "Baseline" : "Converged", cr_buf_text(&text));
 }
 
+/* Pods that use a Secret and belong to no workload: made by hand, or by a controller of a kind that is not known here.
+ * They are neither restarted nor probed, so nothing is known of a pod that came before the last change, or so soon
+ * after it that its kubelet may have had the old Secret; "every consumer has it" would be wrong. */
+static bool add_unmanaged(struct plan_ctx *ctx, struct cr_buf *text)
+{
+    size_t before = text->len;
+    for (size_t i = 0; ctx->world->unmanaged && i < ctx->world->policy->secrets_len; i++) {
+        const struct cr_unmanaged_pods *pods = &ctx->world->unmanaged[i];
+        const char *secret = ctx->world->policy->secrets[i].name;
+        int64_t at_ms = pods->pods ? cr_status_secret(&ctx->plan->status, secret)->changed_ms : 0;
+        if (!at_ms || pods->created_ms >= at_ms + CR_KUBELET_REFRESH_MS)
+            continue;
+        char when[CR_TIME_TEXT];
+        cr_time_format(at_ms, when);
+        cr_buf_printf(text,
+                      "%sPod %s%s uses Secret %s and belongs to no workload that certroll knows: it came before the "
+                      "change of %s, or too soon after it, and may have what was there before. Restart it by hand.",
+                      text->len ? " " : "", pods->oldest, pods->pods > 1 ? ", the oldest of several," : "", secret,
+                      when);
+        cr_plan_requeue(ctx->plan, cr_look_again_ms(UNMANAGED_AGAIN_MS, ctx->world->now_ms - at_ms));
+    }
+    return text->len > before;
+}
+
 /* What the pods of idle consumers were seen to show, or were not. The worst reason counts. */
 static enum cr_hold add_unseen(const struct plan_ctx *ctx, struct cr_buf *text)
 {
@@ -290,7 +376,7 @@ static void converged(struct plan_ctx *ctx)
         const char *reason = NULL;
         add_unmet(ctx, &text, &reason);
         add_refused(ctx, &text, &reason);
-        if (cr_plan_add_unmanaged(ctx, &text) && !reason)
+        if (add_unmanaged(ctx, &text) && !reason)
             reason = unmanaged;
         if (ctx->world->trust_refused)
             add_problem(&text, &reason, cr_trust_reason_name(ctx->world->trust_refused),
@@ -431,54 +517,25 @@ static bool add_breakers(const struct plan_ctx *ctx, struct cr_buf *text)
     return text->len > before;
 }
 
-static bool is_on_record(const struct plan_ctx *ctx, const struct cr_consumer_status *consumer, unsigned warning)
+/* They stop no restart. Returns the reason of the first; NULL: there is none. */
+static const char *add_warnings(const struct plan_ctx *ctx, struct cr_buf *text)
 {
-    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer);
-    return known && (known->warnings & warning);
-}
-
-static char *misfit(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
-{
-    (void)ctx;
-    return cr_plan_misfit(consumer);
-}
-
-/* They stop no restart; an Event when they come up. Returns the reason of the first; NULL: there is none. */
-static const char *add_warnings(struct plan_ctx *ctx, struct cr_buf *text)
-{
-    static const struct {
-        enum cr_warning_bit bit;
-        char *(*words)(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-    } warnings[] = {{CR_WARNING_NAME_MISSING, cr_plan_reported_names}, {CR_WARNING_SHUTDOWN_MISFIT, misfit}};
     const char *reason = NULL;
-    for (size_t k = 0; k < cr_array_len(warnings); k++) {
-        const char *name = cr_warning_name(warnings[k].bit);
+    for (size_t k = 0; k < CR_PLAN_WARNINGS; k++)
         for (size_t i = 0; i < ctx->consumers_len; i++) {
-            if (!(ctx->consumers[i].status->warnings & warnings[k].bit))
+            if (!(ctx->consumers[i].status->warnings & cr_plan_warnings[k].bit))
                 continue;
-            cr_autofree char *line = warnings[k].words(ctx, &ctx->consumers[i]);
-            if (!is_on_record(ctx, ctx->consumers[i].status, warnings[k].bit))
-                cr_plan_say_workload(ctx, true, i, name, cr_strdup(line));
+            cr_autofree char *line = cr_plan_warnings[k].words(ctx, &ctx->consumers[i]);
             add_line(text, line);
-            reason = reason ? reason : name;
+            reason = reason ? reason : cr_warning_name(cr_plan_warnings[k].bit);
         }
-    }
     return reason;
 }
 
-/* Once, when it comes up. */
-static void say_unmanaged(struct plan_ctx *ctx, const struct cr_buf *text)
+/* Names in use, as far as they hold nothing. */
+static const char *add_host_warnings(const struct plan_ctx *ctx, const char *worse, struct cr_buf *text,
+                                     struct plan_reported *reported)
 {
-    const struct cr_condition *converged = cr_status_condition_get(ctx->world->status, "Converged");
-    const struct cr_condition *degraded = cr_status_condition_get(ctx->world->status, "Degraded");
-    if (!(converged && cr_streq(converged->reason, unmanaged)) && !(degraded && cr_streq(degraded->reason, unmanaged)))
-        cr_plan_say_policy(ctx->plan, true, unmanaged, cr_strdup(cr_buf_text(text)));
-}
-
-/* Names in use, as far as they hold nothing. An Event when that is what is new. */
-static const char *add_host_warnings(struct plan_ctx *ctx, const char *worse, struct cr_buf *text)
-{
-    const struct cr_condition *known = cr_status_condition_get(ctx->world->status, "Degraded");
     CR_CLEANUP(cr_buf) struct cr_buf line = CR_BUF_INIT(0);
     const char *reason = cr_plan_add_host_warnings(ctx, &line);
     if (!reason)
@@ -486,12 +543,12 @@ static const char *add_host_warnings(struct plan_ctx *ctx, const char *worse, st
     add_line(text, cr_buf_text(&line));
     if (worse)
         return worse;
-    if (!known || !cr_streq(known->reason, reason))
-        cr_plan_say_policy(ctx->plan, true, reason, cr_buf_steal(&line));
+    reported->hosts_reason = reason;
+    reported->hosts = cr_buf_steal(&line);
     return reason;
 }
 
-static void degraded(struct plan_ctx *ctx)
+static void degraded(struct plan_ctx *ctx, struct plan_reported *reported)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
@@ -510,8 +567,8 @@ static void degraded(struct plan_ctx *ctx)
         reason = "KeyTypeNotAccepted";
     if (add_breakers(ctx, &text) && !reason)
         reason = cr_hold_event(CR_HOLD_CIRCUIT_BREAKER);
-    if (cr_plan_add_unmanaged(ctx, &text)) {
-        say_unmanaged(ctx, &text);
+    if (add_unmanaged(ctx, &text)) {
+        reported->unmanaged = cr_strdup(cr_buf_text(&text));
         reason = reason ? reason : unmanaged;
     }
     size_t before = text.len;
@@ -525,7 +582,7 @@ static void degraded(struct plan_ctx *ctx)
     }
     const char *warning = add_warnings(ctx, &text);
     reason = reason ? reason : warning;
-    reason = add_host_warnings(ctx, reason, &text);
+    reason = add_host_warnings(ctx, reason, &text, reported);
     if (reason)
         set(ctx, "Degraded", true, reason, cr_buf_text(&text));
     else
@@ -539,17 +596,8 @@ static bool is_held(const struct cr_secret_status *secret, const struct cr_world
            !cr_streq(secret->settled.leaf, now->material->leaf);
 }
 
-/* Emitted once more before it matters: a person who has not seen the first Event has some time left. */
-static void say_held(struct plan_ctx *ctx, const struct cr_secret_status *secret, const char *end)
-{
-    const struct cr_condition *known = cr_status_condition_get(ctx->world->status, "ExpiringSoon");
-    if (!known || (!cr_streq(known->reason, leaf_expired) && !cr_streq(known->reason, leaf_expires_soon)))
-        cr_plan_say_secret(ctx->plan, true, secret, "HeldUntilExpiry",
-                           cr_asprintf("%s: %s", end, cr_or_empty(secret->problem_message)));
-}
-
-static void add_leaf_end(struct plan_ctx *ctx, const struct cr_secret_status *secret, const struct cr_expiry *expiry,
-                         bool held, struct cr_buf *text)
+static void add_leaf_end(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
+                         const struct cr_expiry *expiry, bool held, struct cr_buf *text, struct plan_reported *reported)
 {
     char when[CR_TIME_TEXT];
     cr_time_format(expiry->leaf_ms, when);
@@ -559,7 +607,7 @@ static void add_leaf_end(struct plan_ctx *ctx, const struct cr_secret_status *se
                     held ? ", and the one after it is held: " : "", held ? secret->problem_reason : "");
     add_line(text, line);
     if (held)
-        say_held(ctx, secret, line);
+        PLAN_PUSH(reported->held, reported->held_len, {.secret = secret, .end = cr_strdup(line)});
 }
 
 static void add_ca_end(const char *secret, const struct cr_expiry *expiry, struct cr_buf *text)
@@ -579,9 +627,10 @@ static void add_expired_cas(const char *secret, const struct cr_expiry *expiry, 
 
 /* What ends is reported, worst first; a CA among others is not refused: a verifier goes by the others. Some do not (an
  * old gateway broke on one that had expired). */
-static void expiring(struct plan_ctx *ctx)
+static void expiring(struct plan_ctx *ctx, struct plan_reported *reported)
 {
-    static const char *const reasons[] = {leaf_expired, leaf_expires_soon, "TrustExpiresSoon", "TrustExpired"};
+    static const char *const reasons[] = {CR_PLAN_LEAF_EXPIRED, CR_PLAN_LEAF_EXPIRES_SOON, "TrustExpiresSoon",
+                                          "TrustExpired"};
     const int64_t now_ms = ctx->world->now_ms;
     size_t worst = cr_array_len(reasons);
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
@@ -594,7 +643,7 @@ static void expiring(struct plan_ctx *ctx)
         for (size_t k = 0; k < worst; k++)
             worst = is[k] ? k : worst;
         if (is[1])
-            add_leaf_end(ctx, secret, &expiry, is_held(secret, &ctx->world->secrets[i]), &text);
+            add_leaf_end(ctx, secret, &expiry, is_held(secret, &ctx->world->secrets[i]), &text, reported);
         if (is[2])
             add_ca_end(secret->name, &expiry, &text);
         if (is[3])
@@ -626,14 +675,26 @@ static enum cr_stage stage_of(const struct cr_policy_status *status)
     return any_pending(status) ? CR_STAGE_SWITCHING : CR_STAGE_IDLE;
 }
 
-void cr_plan_conditions(struct plan_ctx *ctx)
+void cr_plan_reported_dispose(struct plan_reported *reported)
 {
+    free(reported->unmanaged);
+    free(reported->hosts);
+    for (size_t i = 0; i < reported->held_len; i++)
+        free(reported->held[i].end);
+    free(reported->held);
+    *reported = (struct plan_reported){0};
+}
+
+struct plan_reported cr_plan_conditions(struct plan_ctx *ctx)
+{
+    struct plan_reported reported = {0};
     ready(ctx);
     rotating(ctx);
     converged(ctx);
     blocked(ctx);
-    degraded(ctx);
-    expiring(ctx);
+    degraded(ctx, &reported);
+    expiring(ctx, &reported);
     conflict(ctx);
     ctx->plan->status.stage = stage_of(&ctx->plan->status);
+    return reported;
 }

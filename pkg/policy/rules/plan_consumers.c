@@ -1,5 +1,8 @@
+/* The consumers of a policy. First it is found what the pending changes mean to each of them, by stages that look; then
+ * something is done for one after the other, since each restart that begins takes the place of another. */
 #include "policy/rules/plan_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "api/consumer_kind.h"
@@ -8,16 +11,37 @@
 #include "base/strings.h"
 #include "catalogue/usage.h"
 
-void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state)
+enum { DEADLINE_MINUTES = 10 };
+
+struct plan_stand cr_plan_stand(enum cr_consumer_state state)
 {
-    cr_plan_set_held(status, state, CR_GATE_OPEN);
+    return (struct plan_stand){.state = state};
 }
 
-void cr_plan_set_held(struct cr_consumer_status *status, enum cr_consumer_state state, struct cr_gate gate)
+struct plan_stand cr_plan_stand_by(enum cr_consumer_state state, struct cr_gate gate)
 {
-    status->state = state;
-    cr_gate_set(&status->gate, gate);
+    return (struct plan_stand){.state = state, .gate = gate};
 }
+
+void cr_plan_stand_dispose(struct plan_stand *stand)
+{
+    cr_gate_dispose(&stand->gate);
+}
+
+void cr_plan_set_stand(struct cr_consumer_status *status, struct plan_stand stand)
+{
+    status->state = stand.state;
+    cr_gate_set(&status->gate, stand.gate);
+}
+
+static char *misfit(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    (void)ctx;
+    return cr_plan_misfit(consumer);
+}
+
+const struct plan_warning cr_plan_warnings[CR_PLAN_WARNINGS] = {{CR_WARNING_NAME_MISSING, cr_plan_reported_names},
+                                                                {CR_WARNING_SHUTDOWN_MISFIT, misfit}};
 
 /* --- which consumers are concerned, and what was decided --- */
 
@@ -41,22 +65,20 @@ static bool was_idle(const struct cr_consumer_status *status)
 
 /* Nothing is to be done for it. What the last rotation decided stays in sight; what was under way is over, unless its
  * Secret broke meanwhile. */
-static void rest(const struct plan_consumer *consumer)
+static struct plan_stand rest(struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
-    if (consumer->change_held) {
-        cr_plan_set_held(status, CR_CONSUMER_BLOCKED, cr_gate_copy(&consumer->held_by));
-        return;
-    }
+    if (consumer->change_held)
+        return cr_plan_stand_by(CR_CONSUMER_BLOCKED, cr_gate_copy(&consumer->held_by));
     /* Only the state is remembered of a consumer that is listed in brief. */
     bool idle = was_idle(status);
     if (!status->reason && idle)
         cr_strset(&status->reason, "No change was seen since certroll began to watch.");
-    cr_plan_set_held(status, idle ? CR_CONSUMER_IDLE : CR_CONSUMER_CONVERGED, idle_gate(consumer));
     cr_strvec_dispose(&status->examples);
+    return cr_plan_stand_by(idle ? CR_CONSUMER_IDLE : CR_CONSUMER_CONVERGED, idle_gate(consumer));
 }
 
-static void absent(const struct plan_consumer *consumer)
+static struct plan_stand absent(struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
     status->decision = CR_DECISION_NONE;
@@ -69,12 +91,12 @@ static void absent(const struct plan_consumer *consumer)
                     may_be_owned ? ", or a Deployment or Rollout has made it, which is the consumer then" : "",
                     consumer->spec->optional ? "; it is optional, so this is no error" : "");
     cr_strset(&status->reason, why);
-    cr_plan_set_held(status, CR_CONSUMER_ABSENT,
-                     consumer->spec->optional ? CR_GATE_OPEN : cr_gate_make(CR_HOLD_NOT_FOUND, "%s", why));
+    return cr_plan_stand_by(CR_CONSUMER_ABSENT,
+                            consumer->spec->optional ? CR_GATE_OPEN : cr_gate_make(CR_HOLD_NOT_FOUND, "%s", why));
 }
 
 /* Not looked at either: thousands of Jobs would be watched to say that nothing is done for them. */
-static void leave_to_next_run(const struct plan_consumer *consumer)
+static struct plan_stand leave_to_next_run(struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
     status->decision = CR_DECISION_NONE;
@@ -83,7 +105,7 @@ static void leave_to_next_run(const struct plan_consumer *consumer)
                     "is left to end with what it has read.",
                     consumer->spec->kind, consumer->spec->target);
     cr_strset(&status->reason, why);
-    cr_plan_set_state(status, CR_CONSUMER_IDLE);
+    return cr_plan_stand(CR_CONSUMER_IDLE);
 }
 
 /* No pods: its controller takes up what it names. */
@@ -117,20 +139,9 @@ static void look_at_secrets(const struct plan_ctx *ctx, struct plan_consumer *co
         consumer->uses_none = consumer->uses_none && !cr_strvec_has(&used, ctx->world->policy->secrets[i].name);
 }
 
-/* Once, when it begins. What does not exist has no Event of its own. */
-static void say_unmet(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index)
+static struct cr_decision decide(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    const struct cr_gate *gate = &consumer->status->gate;
-    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer->status);
-    if (!cr_hold_is_unmet(gate->hold) || !cr_hold_event(gate->hold) || (known && known->gate.hold == gate->hold))
-        return;
-    cr_plan_say_workload(ctx, true, index, cr_hold_event(gate->hold), cr_strdup(gate->text));
-    if (gate->hold == CR_HOLD_NOT_FOUND)
-        ctx->plan->events[ctx->plan->events_len - 1].about = CR_ABOUT_POLICY;
-}
-
-static void decide(struct plan_ctx *ctx, struct plan_consumer *consumer)
-{
+    struct cr_decision decision = {0};
     cr_autofree struct cr_secret_change *changes = cr_calloc(ctx->changes_len, sizeof *changes);
     for (size_t k = 0; k < ctx->changes_len; k++) {
         changes[k] = ctx->changes[k];
@@ -144,20 +155,15 @@ static void decide(struct plan_ctx *ctx, struct plan_consumer *consumer)
                                     .changes = changes,
                                     .changes_len = ctx->changes_len};
     if (by_api(consumer))
-        cr_decide_by_api(&input, consumer->world->workload, &consumer->decision);
+        cr_decide_by_api(&input, consumer->world->workload, &decision);
     else
-        cr_decide(&input, &consumer->decision);
-    consumer->concerned = consumer->decision.kind != CR_DECISION_NONE;
-    /* New pods would have a leaf that their software cannot use: the old ones are the good ones. */
-    if (!consumer->held_by.hold && consumer->decision.not_accepted)
-        consumer->held_by = cr_gate_make(CR_HOLD_KEY_TYPE_NOT_ACCEPTED, "%s", consumer->decision.not_accepted);
-    char *others = consumer->concerned ? NULL : cr_plan_others_reason(ctx, consumer);
+        cr_decide(&input, &decision);
+    char *others = decision.kind == CR_DECISION_NONE ? cr_plan_others_reason(ctx, consumer) : NULL;
     if (others) {
-        free(consumer->decision.reason);
-        consumer->decision.reason = others;
+        free(decision.reason);
+        decision.reason = others;
     }
-    if (consumer->decision.component)
-        cr_strset(&consumer->status->component, consumer->decision.component);
+    return decision;
 }
 
 /* --- what each change demands, and what the template already answers --- */
@@ -201,21 +207,6 @@ static bool is_covered(const struct plan_consumer *consumer, const char *value, 
            cr_restart_annotation_covers(value, &pending->target, classes & ~(unsigned)CR_CLASS_OPAQUE);
 }
 
-/* A restart would not help, and may not end: as long as one pod of a node uses an immutable Secret, its kubelet gives
- * the old content to new pods as well (docs/operations.md has what was measured). */
-static void mark_immutable(const struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k)
-{
-    const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
-    struct plan_change *change = &consumer->changes[k];
-    change->is_immutable = ctx->changes[k].was_immutable && secret->restart_classes;
-    if (change->is_immutable && !consumer->held_by.hold)
-        consumer->held_by = cr_gate_make(CR_HOLD_IMMUTABLE_SECRET,
-                                         "Secret %s was immutable and was replaced under its name: kubelets give the "
-                                         "old content to new pods, too, while a pod of their node uses it. Use a "
-                                         "Secret of another name",
-                                         ctx->changes[k].secret->name);
-}
-
 /* Those of the classes that an annotation names with this material. */
 static unsigned restarted_for(const char *value, const struct cr_material *target, unsigned classes)
 {
@@ -228,38 +219,57 @@ static unsigned restarted_for(const char *value, const struct cr_material *targe
 
 /* What was to be reloaded but is in the annotation was restarted for after all (the fall-back), before or by an earlier
  * run of this program. */
-static void compute_demand(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t k)
+static struct plan_change demand_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t k)
 {
     const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
     const struct cr_pending_change *pending = &ctx->pending[k]->pending;
-    struct plan_change *change = &consumer->changes[k];
     const char *value = cr_plan_restart_annotation(consumer, ctx->changes[k].secret->name);
-    change->concerns = secret->used && secret->kind != CR_DECISION_NONE &&
-                       !(value == NULL && known_from_annotations_only(ctx->pending[k])) &&
-                       !created_after(consumer, pending->since_ms);
-    if (!change->concerns)
-        return;
+    if (!secret->used || secret->kind == CR_DECISION_NONE || created_after(consumer, pending->since_ms) ||
+        (value == NULL && known_from_annotations_only(ctx->pending[k])))
+        return (struct plan_change){.concerns = false};
     unsigned seen = cr_diff_classes(ctx->changes[k].changes);
-    unsigned fallback = secret->reload_classes & CR_PLAN_FALLS_BACK;
-    change->demanded = secret->restart_classes != 0;
-    mark_immutable(ctx, consumer, k);
-    change->classes = secret->restart_classes;
-    change->classes |= restarted_for(value, &pending->target, fallback);
-    change->covered = change->classes && is_covered(consumer, value, pending, change->classes);
+    unsigned classes =
+        secret->restart_classes | restarted_for(value, &pending->target, secret->reload_classes & CR_PLAN_FALLS_BACK);
     /* Another chain under the same leaf does not show in a leaf. */
     bool new_leaf = (seen & CR_CLASS_LEAF) && pending->target.leaf[0] && pending->old_leaves.len;
-    change->leaf_changed = new_leaf && (secret->roles & CR_ROLE_BIT(CR_ROLE_SERVER_LEAF));
-    change->leaf_presented = new_leaf && (secret->roles & CR_ROLE_BIT(CR_ROLE_CLIENT_LEAF));
-    if (seen & CR_CLASS_TRUST)
-        change->trust_roles = secret->roles & (CR_ROLE_BIT(CR_ROLE_CLIENT_CA) | CR_ROLE_BIT(CR_ROLE_SERVER_CA));
-    change->notified = cr_plan_notified(ctx, k, secret->trigger_classes);
-    change->since_ms = pending->since_ms;
-    change->max_delay_ms = secret->max_delay_ms;
-    change->not_accepted = secret->not_accepted;
-    if (change->since_ms > consumer->since_ms)
-        consumer->since_ms = change->since_ms;
-    if (change->classes && !change->covered && (!consumer->first_ms || pending->first_ms < consumer->first_ms))
-        consumer->first_ms = pending->first_ms;
+    return (struct plan_change){
+        .concerns = true,
+        .classes = classes,
+        .demanded = secret->restart_classes != 0,
+        .covered = classes && is_covered(consumer, value, pending, classes),
+        .is_immutable = ctx->changes[k].was_immutable && secret->restart_classes,
+        .leaf_changed = new_leaf && (secret->roles & CR_ROLE_BIT(CR_ROLE_SERVER_LEAF)),
+        .leaf_presented = new_leaf && (secret->roles & CR_ROLE_BIT(CR_ROLE_CLIENT_LEAF)),
+        .trust_roles = seen & CR_CLASS_TRUST
+                           ? secret->roles & (CR_ROLE_BIT(CR_ROLE_CLIENT_CA) | CR_ROLE_BIT(CR_ROLE_SERVER_CA))
+                           : 0,
+        .notified = cr_plan_notified(ctx, k, secret->trigger_classes),
+        .not_accepted = secret->not_accepted,
+        .since_ms = pending->since_ms,
+        .max_delay_ms = secret->max_delay_ms,
+    };
+}
+
+/* Of an immutable Secret: a restart would not help, and may not end: as long as one pod of a node uses it, its kubelet
+ * gives the old content to new pods as well (docs/operations.md has what was measured). */
+static struct cr_gate immutable_gate(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (consumer->changes[k].is_immutable)
+            return cr_gate_make(CR_HOLD_IMMUTABLE_SECRET,
+                                "Secret %s was immutable and was replaced under its name: kubelets give the old "
+                                "content to new pods, too, while a pod of their node uses it. Use a Secret of another "
+                                "name",
+                                ctx->changes[k].secret->name);
+    return CR_GATE_OPEN;
+}
+
+/* What new pods would have is of no use to them: the old ones are the good ones. */
+static struct cr_gate useless_gate(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    if (consumer->decision.not_accepted)
+        return cr_gate_make(CR_HOLD_KEY_TYPE_NOT_ACCEPTED, "%s", consumer->decision.not_accepted);
+    return immutable_gate(ctx, consumer);
 }
 
 int64_t cr_plan_restarted_at_ms(const struct cr_json *workload)
@@ -285,13 +295,58 @@ static void sum_up(const struct plan_ctx *ctx, struct plan_consumer *consumer)
     bool any = false;
     bool all = true;
     for (size_t k = 0; k < ctx->changes_len; k++) {
-        any = any || consumer->changes[k].classes;
-        all = all && (!consumer->changes[k].classes || consumer->changes[k].covered);
+        const struct plan_change *change = &consumer->changes[k];
+        int64_t first_ms = ctx->pending[k]->pending.first_ms;
+        any = any || change->classes;
+        all = all && (!change->classes || change->covered);
+        if (change->since_ms > consumer->since_ms)
+            consumer->since_ms = change->since_ms;
+        if (change->classes && !change->covered && (!consumer->first_ms || first_ms < consumer->first_ms))
+            consumer->first_ms = first_ms;
     }
     consumer->needs_restart = any && !all;
     consumer->restarted = any && all;
     if (consumer->restarted)
         read_last_restart(consumer);
+}
+
+/* --- a rollout that stands still --- */
+
+int64_t cr_plan_last_progress_ms(const struct plan_consumer *consumer)
+{
+    int64_t last_ms = consumer->status->last_restart_ms;
+    if (last_ms < consumer->since_ms)
+        last_ms = consumer->since_ms;
+    for (size_t i = 0; i < consumer->world->pods_len; i++)
+        if (consumer->world->pods[i].created_ms > last_ms)
+            last_ms = consumer->world->pods[i].created_ms;
+    return last_ms;
+}
+
+/* A Deployment has a deadline (spec.progressDeadlineSeconds), and its controller says when it has passed (rollout.c);
+ * StatefulSets and DaemonSets have none, so theirs is a Deployment's default. Their new pods come when the old ones
+ * have ended, so that a drain is given its time first. */
+static struct plan_rollout judge_rollout(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    int64_t deadline_ms = DEADLINE_MINUTES * 60 * 1000 + cr_plan_drain_allowance_ms(consumer);
+    struct plan_rollout out = {0};
+    struct cr_rollout *rollout = &out.rollout;
+    if (!by_api(consumer)) /* else nothing rolls */
+        cr_rollout_judge(consumer->spec->kind, consumer->world->workload, rollout);
+    if (!consumer->restarted || rollout->state != CR_ROLLOUT_PROGRESSING ||
+        cr_consumer_kind_of(consumer->spec->kind)->has_deadline)
+        return out;
+    int64_t left_ms = cr_plan_last_progress_ms(consumer) + deadline_ms - ctx->world->now_ms;
+    if (left_ms > 0) {
+        out.look_again_ms = left_ms;
+        return out;
+    }
+    char before[sizeof rollout->message];
+    snprintf(before, sizeof before, "%s", rollout->message);
+    rollout->state = CR_ROLLOUT_FAILED;
+    snprintf(rollout->message, sizeof rollout->message, "no new pod for %lld minutes: %.120s",
+             (long long)(deadline_ms / 60 / 1000), before);
+    return out;
 }
 
 /* --- state --- */
@@ -323,22 +378,22 @@ static void show_decision(struct plan_consumer *consumer)
 
 static unsigned warnings_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    cr_autofree char *misfit = cr_plan_misfit(consumer);
-    cr_autofree char *names = cr_plan_reported_names(ctx, consumer);
-    return (misfit ? CR_WARNING_SHUTDOWN_MISFIT : 0) | (names ? CR_WARNING_NAME_MISSING : 0);
+    unsigned found = 0;
+    for (size_t i = 0; i < CR_PLAN_WARNINGS; i++) {
+        cr_autofree char *words = cr_plan_warnings[i].words(ctx, consumer);
+        found |= words ? (unsigned)cr_plan_warnings[i].bit : 0;
+    }
+    return found;
 }
 
-static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
+/* --- the stages of a consumer --- */
+
+/* False: nothing is ever done for it, or it is not there. */
+static bool look_at_workload(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     consumer->status->warnings = 0;
-    if (cr_policy_kind_runs_to_end(consumer->spec->kind)) {
-        leave_to_next_run(consumer);
-        return;
-    }
-    if (!consumer->world->found) {
-        absent(consumer);
-        return;
-    }
+    if (cr_policy_kind_runs_to_end(consumer->spec->kind) || !consumer->world->found)
+        return false;
     /* It came back; its pods mounted what the Secrets hold now. */
     if (consumer->status->state == CR_CONSUMER_ABSENT) {
         cr_strset(&consumer->status->reason, NULL);
@@ -350,51 +405,211 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
     consumer->status->warnings = warnings_of(ctx, consumer);
     cr_plan_count_restart(ctx, consumer);
     look_at_secrets(ctx, consumer);
-    if (!ctx->changes_len) {
-        rest(consumer);
-        return;
-    }
-    decide(ctx, consumer);
-    if (!consumer->concerned) {
-        if (consumer->status->state == CR_CONSUMER_IDLE || !consumer->status->reason) {
-            consumer->status->decision = CR_DECISION_NONE;
-            cr_strset(&consumer->status->reason, consumer->decision.reason);
+    return true;
+}
+
+/* Decides, and finds what each change demands. False: no change touches it. */
+static bool find_demand(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    struct cr_consumer_status *status = consumer->status;
+    if (!ctx->changes_len)
+        return false;
+    consumer->decision = decide(ctx, consumer);
+    if (consumer->decision.component)
+        cr_strset(&status->component, consumer->decision.component);
+    if (consumer->decision.kind == CR_DECISION_NONE) {
+        if (status->state == CR_CONSUMER_IDLE || !status->reason) {
+            status->decision = CR_DECISION_NONE;
+            cr_strset(&status->reason, consumer->decision.reason);
         }
-        rest(consumer);
-        return;
+        return false;
     }
+    bool any = false;
     consumer->changes = cr_calloc(ctx->changes_len, sizeof *consumer->changes);
-    consumer->concerned = false;
     for (size_t k = 0; k < ctx->changes_len; k++) {
-        compute_demand(ctx, consumer, k);
-        consumer->concerned = consumer->concerned || consumer->changes[k].concerns;
+        consumer->changes[k] = demand_of(ctx, consumer, k);
+        any = any || consumer->changes[k].concerns;
     }
-    if (!consumer->concerned) {
-        rest(consumer);
+    return any;
+}
+
+static void look_again(struct plan_ctx *ctx, int64_t after_ms)
+{
+    if (after_ms)
+        cr_plan_requeue(ctx->plan, after_ms);
+}
+
+/* Takes found. */
+static void take_evidence(struct plan_consumer *consumer, struct plan_found found)
+{
+    consumer->evidence = found.evidence;
+    consumer->status->pods = found.pods;
+    cr_strvec_dispose(&consumer->status->examples);
+    consumer->status->examples = found.examples;
+}
+
+/* What it was to be reloaded for it is restarted for. Takes fall_back. */
+static void take_fall_back(const struct plan_ctx *ctx, struct plan_consumer *consumer, struct plan_fall_back fall_back)
+{
+    for (size_t k = 0; fall_back.any && k < ctx->changes_len; k++)
+        consumer->changes[k].classes |= fall_back.classes[k];
+    free(fall_back.classes);
+    if (!fall_back.any)
         return;
-    }
+    consumer->needs_restart = true;
+    consumer->restarted = false;
+    consumer->decision.unknown = false;
+    if (!fall_back.reason)
+        return;
+    free(consumer->decision.reason);
+    consumer->decision.reason = fall_back.reason;
+    consumer->decision.kind = CR_DECISION_RESTART;
+}
+
+static void warn_of_gap(struct plan_consumer *consumer)
+{
+    cr_autofree char *why = consumer->decision.reason;
+    consumer->decision.reason = cr_asprintf(
+        "%s Its only pod goes away before another is ready (restart.singleReplica: Warn).", cr_or_empty(why));
+}
+
+/* Of a consumer that is concerned: in this order, since each stage looks at what those before it have found. Until
+ * something is done for it, only these lines change what is known of it. */
+static void run_stages(struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    if (!consumer->held_by.hold)
+        consumer->held_by = useless_gate(ctx, consumer);
     sum_up(ctx, consumer);
-    if (!by_api(consumer)) /* else nothing rolls */
-        cr_rollout_judge(consumer->spec->kind, consumer->world->workload, &consumer->rollout);
-    cr_plan_deadline(ctx, consumer);
-    cr_plan_recall_evictions(ctx, consumer);
-    cr_plan_evidence(ctx, consumer);
-    cr_plan_fall_back(ctx, consumer);
-    cr_plan_recall_evictions(ctx, consumer); /* which a fall-back may have begun */
-    cr_plan_find_drain(ctx, consumer);
-    cr_plan_evict_deadline(ctx, consumer);
-    cr_plan_warn_of_gap(ctx, consumer);
+    struct plan_rollout rolls = judge_rollout(ctx, consumer);
+    look_again(ctx, rolls.look_again_ms);
+    consumer->rollout = rolls.rollout;
+
+    consumer->evicts = cr_plan_evictions_began(ctx, consumer);
+    struct plan_found found = cr_plan_evidence(ctx, consumer);
+    look_again(ctx, found.look_again_ms);
+    take_evidence(consumer, found);
+    struct plan_fall_back fall_back = cr_plan_fall_back(ctx, consumer);
+    look_again(ctx, fall_back.look_again_ms);
+    take_fall_back(ctx, consumer, fall_back);
+    /* Pods may have been evicted for what the fall-back adds. */
+    consumer->evicts = cr_plan_evictions_began(ctx, consumer);
+
+    consumer->drain = cr_plan_find_drain(ctx, consumer);
+    look_again(ctx, consumer->drain.look_again_ms);
+    struct plan_rollout evictions = cr_plan_evict_deadline(ctx, consumer);
+    look_again(ctx, evictions.look_again_ms);
+    consumer->rollout = evictions.rollout;
+
+    if (cr_plan_leaves_gap(ctx, consumer))
+        warn_of_gap(consumer);
     show_decision(consumer);
-    if ((consumer->restarted || consumer->evicts) && consumer->rollout.state == CR_ROLLOUT_FAILED)
-        ctx->rollout_failed = true;
-    consumer->under_way = cr_plan_evictions_go_on(ctx, consumer);
+}
+
+static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    consumer->concerned = look_at_workload(ctx, consumer) && find_demand(ctx, consumer);
+    if (consumer->concerned)
+        run_stages(ctx, consumer);
+    consumer->under_way = cr_plan_is_under_way(ctx, consumer);
+}
+
+/* Nothing is to be done for it. */
+static struct plan_stand stand_aside(struct plan_consumer *consumer)
+{
+    if (cr_policy_kind_runs_to_end(consumer->spec->kind))
+        return leave_to_next_run(consumer);
+    return consumer->world->found ? rest(consumer) : absent(consumer);
+}
+
+/* Does what is to be done. A Secret that broke in the middle of a rotation is what a person must know of first; another
+ * policy that has the consumer's Secret, last. */
+static struct plan_stand stand_of(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+{
+    CR_CLEANUP(plan_stand)
+    struct plan_stand stand = consumer->concerned ? cr_plan_act(ctx, consumer, index) : stand_aside(consumer);
+    struct plan_stand other;
+    if (consumer->concerned && consumer->change_held)
+        return cr_plan_stand_by(CR_CONSUMER_BLOCKED, cr_gate_copy(&consumer->held_by));
+    if ((stand.state == CR_CONSUMER_IDLE || stand.state == CR_CONSUMER_CONVERGED) &&
+        cr_plan_wait_for_others(ctx, consumer, &other))
+        return other;
+    return cr_plan_stand_by(stand.state, cr_gate_steal(&stand.gate));
+}
+
+/* A gate may let its restart begin, which the consumers that come later must know. */
+static void act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+{
+    cr_plan_set_stand(consumer->status, stand_of(ctx, consumer, index));
+    if (consumer->concerned)
+        cr_plan_follow_up(ctx, consumer, index);
+}
+
+/* --- which entry of the status is which consumer's --- */
+
+/* It is the workload that is remembered, not its name in the policy. */
+static bool is_of(const struct cr_consumer_status *known, const struct cr_policy_consumer *spec)
+{
+    return cr_streq(known->target, spec->target) && cr_streq(known->kind, spec->kind);
+}
+
+/* NULL: nothing is remembered of it. One without a target is known by its name. */
+static struct cr_consumer_status *find(struct cr_policy_status *status, const struct cr_policy_consumer *spec)
+{
+    for (size_t i = 0; i < status->consumers_len; i++)
+        if (is_of(&status->consumers[i], spec))
+            return &status->consumers[i];
+    struct cr_consumer_status *named = cr_status_consumer(status, spec->name);
+    return named && !named->target ? named : NULL;
+}
+
+/* Makes the status's consumers parallel to the policy's, each with what is remembered of its workload, whatever that
+ * was called before; what belongs to no consumer any more is forgotten. */
+static void keep_consumers(const struct cr_policy *policy, struct cr_policy_status *status)
+{
+    static const struct cr_strvec none = {0};
+    struct cr_consumer_status *kept = cr_calloc(policy->consumers_len + 1, sizeof *kept);
+    for (size_t i = 0; i < policy->consumers_len; i++) {
+        const struct cr_policy_consumer *spec = &policy->consumers[i];
+        struct cr_consumer_status *known = find(status, spec);
+        if (known) {
+            kept[i] = *known;
+            *known = (struct cr_consumer_status){0};
+        }
+        cr_strset(&kept[i].name, spec->name);
+        cr_strset(&kept[i].kind, spec->kind);
+        cr_strset(&kept[i].target, spec->target);
+        kept[i].found = spec->found;
+    }
+    cr_status_keep_consumers(status, &none);
+    free(status->consumers);
+    status->consumers = kept;
+    status->consumers_len = policy->consumers_len;
+}
+
+static bool any_failed(const struct plan_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        const struct plan_consumer *consumer = &ctx->consumers[i];
+        if ((consumer->restarted || consumer->evicts) && consumer->rollout.state == CR_ROLLOUT_FAILED)
+            return true;
+    }
+    return false;
+}
+
+/* Of a workload, or of pods that came up with old material. */
+static bool any_restart(const struct plan_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->consumers_len; i++)
+        if (ctx->consumers[i].needs_restart || ctx->consumers[i].restarted)
+            return true;
+    return false;
 }
 
 void cr_plan_consumers(struct plan_ctx *ctx)
 {
     const struct cr_policy *policy = ctx->world->policy;
     struct cr_policy_status *status = &ctx->plan->status;
-    cr_plan_keep_consumers(policy, status);
+    keep_consumers(policy, status);
 
     ctx->consumers_len = policy->consumers_len;
     ctx->consumers = cr_calloc(policy->consumers_len, sizeof *ctx->consumers);
@@ -404,13 +619,12 @@ void cr_plan_consumers(struct plan_ctx *ctx)
         consumer->world = &ctx->world->consumers[i];
         consumer->status = &status->consumers[i];
         evaluate(ctx, consumer);
-        cr_plan_find_under_way(ctx, consumer);
     }
-    for (size_t i = 0; i < ctx->consumers_len; i++) {
-        cr_plan_act(ctx, &ctx->consumers[i], i);
-        cr_plan_wait_for_others(ctx, &ctx->consumers[i]);
-        say_unmet(ctx, &ctx->consumers[i], i);
-    }
+    ctx->rollout_failed = any_failed(ctx);
+    if (policy->restart.windows_len && any_restart(ctx))
+        ctx->schedule = cr_plan_schedule(ctx);
+    for (size_t i = 0; i < ctx->consumers_len; i++)
+        act(ctx, &ctx->consumers[i], i);
     cr_plan_list_under_way(ctx);
 }
 
@@ -423,7 +637,7 @@ void cr_plan_consumers_dispose(struct plan_ctx *ctx)
         free(consumer->changes);
         cr_gate_dispose(&consumer->held_by);
         free(consumer->evidence);
-        cr_budget_verdict_dispose(&consumer->way);
+        cr_budget_verdict_dispose(&consumer->taken);
     }
     free(ctx->consumers);
 }

@@ -54,24 +54,45 @@ static bool is_earlier(const struct cr_world_ending *a, const struct cr_world_en
     return a->until_ms != b->until_ms ? a->until_ms < b->until_ms : strcmp(a->pod.name, b->pod.name) < 0;
 }
 
-static void note(const struct plan_ctx *ctx, struct plan_drain *drain, const struct cr_world_ending *ending)
+/* The sooner one; 0: there is none. */
+static int64_t sooner(int64_t a_ms, int64_t b_ms)
 {
-    int64_t now_ms = ctx->world->now_ms;
+    return a_ms && (!b_ms || a_ms < b_ms) ? a_ms : b_ms;
+}
+
+static void note(int64_t now_ms, struct plan_drain *drain, const struct cr_world_ending *ending)
+{
     if (now_ms >= due_ms(ending)) {
         drain->stuck = !drain->stuck || is_earlier(ending, drain->stuck) ? ending : drain->stuck;
         return;
     }
     drain->pods++;
     drain->last = !drain->last || is_later(ending, drain->last) ? ending : drain->last;
-    cr_plan_requeue(ctx->plan, due_ms(ending) - now_ms); /* its end is an event */
+    drain->look_again_ms = sooner(drain->look_again_ms, due_ms(ending) - now_ms); /* its end is an event */
 }
 
-void cr_plan_find_drain(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+/* Also those without a shutdown manager go on with the CAs that they have read, for as long as they may. 0: no longer,
+ * or no CAs changed. */
+static int64_t old_trust_ends_in_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    consumer->drain = (struct plan_drain){0};
+    int64_t latest_ms = 0;
+    bool trust = false;
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        trust = trust || (consumer->changes[k].classes & CR_CLASS_TRUST);
+    for (size_t i = 0; trust && i < consumer->world->ending_len; i++)
+        if (due_ms(&consumer->world->ending[i]) > latest_ms)
+            latest_ms = due_ms(&consumer->world->ending[i]);
+    return latest_ms > ctx->world->now_ms ? latest_ms - ctx->world->now_ms : 0;
+}
+
+struct plan_drain cr_plan_find_drain(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    struct plan_drain drain = {.old_trust_ms = old_trust_ends_in_ms(ctx, consumer)};
     for (size_t i = 0; i < consumer->world->ending_len; i++)
         if (consumer->world->ending[i].drain_ms && is_old(ctx, consumer, &consumer->world->ending[i]))
-            note(ctx, &consumer->drain, &consumer->world->ending[i]);
+            note(ctx->world->now_ms, &drain, &consumer->world->ending[i]);
+    drain.look_again_ms = sooner(drain.look_again_ms, drain.old_trust_ms);
+    return drain;
 }
 
 bool cr_plan_drains(const struct plan_consumer *consumer)
@@ -104,46 +125,19 @@ static struct cr_gate say_drain(const struct plan_drain *drain)
                         drain->pods, drain->last->pod.name, since, most);
 }
 
-bool cr_plan_await_drain(const struct plan_consumer *consumer)
+struct plan_stand cr_plan_draining(const struct plan_consumer *consumer)
 {
     const struct plan_drain *drain = &consumer->drain;
-    if (!cr_plan_drains(consumer))
-        return false;
-    if (drain->stuck)
-        cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, say_stuck(drain->stuck));
-    else
-        cr_plan_set_held(consumer->status, CR_CONSUMER_RESTARTING, say_drain(drain));
-    return true;
-}
-
-/* What is said is what is recorded, or it would be said again each time. */
-void cr_plan_say_stuck(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index)
-{
-    const struct cr_gate *gate = &consumer->status->gate;
-    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer->status);
-    if (gate->hold == CR_HOLD_DRAIN_STUCK && (!known || known->gate.hold != CR_HOLD_DRAIN_STUCK))
-        cr_plan_say_workload(ctx, true, index, cr_hold_event(gate->hold), cr_strdup(gate->text));
+    return drain->stuck ? cr_plan_stand_by(CR_CONSUMER_BLOCKED, say_stuck(drain->stuck))
+                        : cr_plan_stand_by(CR_CONSUMER_RESTARTING, say_drain(drain));
 }
 
 /* --- what waits for their end --- */
 
-/* Also those without a shutdown manager go on with the CAs that they have read, for as long as they may. */
-static bool old_trust_is_used(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
-{
-    int64_t latest_ms = 0;
-    for (size_t i = 0; i < consumer->world->ending_len; i++)
-        if (due_ms(&consumer->world->ending[i]) > latest_ms)
-            latest_ms = due_ms(&consumer->world->ending[i]);
-    if (ctx->world->now_ms >= latest_ms)
-        return false;
-    cr_plan_requeue(ctx->plan, latest_ms - ctx->world->now_ms);
-    return true;
-}
-
-bool cr_plan_old_pods_have_ended(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
+bool cr_plan_old_pods_have_ended(const struct plan_consumer *consumer, size_t change)
 {
     unsigned classes = consumer->changes[change].classes;
-    return !(classes && cr_plan_drains(consumer)) && !((classes & CR_CLASS_TRUST) && old_trust_is_used(ctx, consumer));
+    return !(classes && cr_plan_drains(consumer)) && !((classes & CR_CLASS_TRUST) && consumer->drain.old_trust_ms);
 }
 
 /* No pod shows how long pods that are just gone have drained: the template does. */

@@ -48,12 +48,13 @@ static bool has_it(enum cr_evidence evidence)
 static bool must_go_for(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod, size_t k)
 {
     const struct plan_change *change = &consumer->changes[k];
-    if (!change->classes || cr_plan_evidence_of(ctx, consumer, pod, k) != CR_EVIDENCE_STALE)
+    if (!change->classes || cr_plan_evidence_at(ctx, consumer, pod, k)->evidence != CR_EVIDENCE_STALE)
         return false;
     if (change->demanded && !cr_plan_came_by_eviction(consumer, &consumer->world->pods[pod]))
         return true;
     return cr_plan_seen_old_lately(ctx, consumer, pod, k) &&
-           (change->demanded || cr_plan_old_seen_ms(ctx, consumer, pod, k) >= cr_plan_deadline_ms(consumer, change));
+           (change->demanded ||
+            cr_plan_evidence_at(ctx, consumer, pod, k)->old_ms >= cr_plan_deadline_ms(consumer, change));
 }
 
 bool cr_plan_pod_must_go(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod)
@@ -73,7 +74,7 @@ static bool is_awaited(const struct plan_ctx *ctx, const struct plan_consumer *c
     if (!new_one->ready)
         return true;
     for (size_t k = 0; k < ctx->changes_len; k++)
-        if (consumer->changes[k].classes && !has_it(cr_plan_evidence_of(ctx, consumer, pod, k)))
+        if (consumer->changes[k].classes && !has_it(cr_plan_evidence_at(ctx, consumer, pod, k)->evidence))
             return true;
     return false;
 }
@@ -140,13 +141,12 @@ bool cr_plan_was_evicted_for(const struct plan_ctx *ctx, const struct plan_consu
     return may_be_on_record(ctx, consumer) && is_for(consumer->status->restarted_for, ctx->pending[change]->pending.id);
 }
 
-void cr_plan_recall_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+bool cr_plan_evictions_began(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    consumer->evicts = false;
     if (!may_be_on_record(ctx, consumer))
-        return;
+        return false;
     cr_autofree char *ids = cr_plan_rotations_of(ctx, consumer);
-    consumer->evicts = is_for(consumer->status->restarted_for, ids);
+    return is_for(consumer->status->restarted_for, ids);
 }
 
 bool cr_plan_evictions_go_on(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
@@ -169,19 +169,21 @@ static int64_t moved_ms(const struct plan_consumer *consumer)
     return moved;
 }
 
-void cr_plan_evict_deadline(struct plan_ctx *ctx, struct plan_consumer *consumer)
+struct plan_rollout cr_plan_evict_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
+    struct plan_rollout out = {.rollout = consumer->rollout};
     if (!consumer->evicts || is_whole(ctx, consumer))
-        return;
+        return out;
     int64_t seconds = cr_json_int_at(consumer->world->workload, DEADLINE_S, "spec", "progressDeadlineSeconds");
     int64_t due = moved_ms(consumer) + seconds * 1000 + cr_plan_drain_allowance_ms(consumer);
     if (ctx->world->now_ms < due) {
-        cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
-        return;
+        out.look_again_ms = due - ctx->world->now_ms;
+        return out;
     }
-    consumer->rollout.state = CR_ROLLOUT_FAILED;
-    snprintf(consumer->rollout.message, sizeof consumer->rollout.message,
+    out.rollout.state = CR_ROLLOUT_FAILED;
+    snprintf(out.rollout.message, sizeof out.rollout.message,
              "after an eviction its pods were not all ready again within %lld s", (long long)seconds);
+    return out;
 }
 
 /* --- when a new pod surely has the new Secret --- */
@@ -198,24 +200,30 @@ static bool can_show(const struct plan_ctx *ctx, const struct plan_consumer *con
     return false;
 }
 
-struct cr_gate cr_plan_unverifiable_gate(struct plan_ctx *ctx, struct plan_consumer *consumer)
+static int64_t surely_new_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     int64_t due = 0;
-    if (consumer->way.way != CR_BUDGET_EVICT)
-        return CR_GATE_OPEN;
     for (size_t k = 0; k < ctx->changes_len; k++)
         if (consumer->changes[k].classes && consumer->changes[k].demanded && !can_show(ctx, consumer, k) &&
             consumer->changes[k].since_ms + CR_KUBELET_REFRESH_MS > due)
             due = consumer->changes[k].since_ms + CR_KUBELET_REFRESH_MS;
-    if (ctx->world->now_ms >= due)
+    return due;
+}
+
+struct cr_gate cr_plan_unverifiable_gate(const struct plan_question *q)
+{
+    int64_t due = q->way->way == CR_BUDGET_EVICT ? surely_new_ms(q->ctx, q->consumer) : 0;
+    if (q->ctx->world->now_ms >= due)
         return CR_GATE_OPEN;
-    cr_plan_requeue_restart(ctx->plan, due - ctx->world->now_ms);
     char until[CR_TIME_TEXT];
     cr_time_format(due + 999, until);
-    return cr_gate_make(CR_HOLD_KUBELET,
-                        "kubelet: evictions wait until %s: before, a new pod may mount the old Secret from its "
-                        "kubelet's cache, and no handshake could tell",
-                        until);
+    struct cr_gate gate = cr_gate_make(
+        CR_HOLD_KUBELET,
+        "kubelet: evictions wait until %s: before, a new pod may mount the old Secret from its kubelet's cache, and no "
+        "handshake could tell",
+        until);
+    gate.look_again_ms = due - q->ctx->world->now_ms;
+    return gate;
 }
 
 /* --- what is done --- */
@@ -230,7 +238,8 @@ static int64_t newest_ms(const struct plan_consumer *consumer)
 }
 
 /* One restart, whatever it takes to bring it about. */
-static void note_beginning(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+static void note_beginning(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index,
+                           struct cr_budget_verdict *way)
 {
     struct cr_consumer_status *status = consumer->status;
     cr_autofree char *ids = cr_plan_rotations_of(ctx, consumer);
@@ -238,28 +247,25 @@ static void note_beginning(struct plan_ctx *ctx, struct plan_consumer *consumer,
     status->restarted_generation = cr_json_int_at(consumer->world->workload, 0, "metadata", "generation");
     status->evicted_until_ms = newest_ms(consumer);
     cr_plan_count_evictions(ctx, consumer);
-    cr_plan_say_workload(ctx, consumer->way.warning, index, "Evicting",
-                         cr_asprintf("%s Its pods are evicted one by one: %s", cr_or_empty(consumer->decision.reason),
-                                     consumer->way.text));
+    PLAN_PUSH(ctx->plan->evicting, ctx->plan->evicting_len, index);
+    consumer->taken = *way;
+    *way = (struct cr_budget_verdict){0};
 }
 
-static void evict(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, size_t pod)
+/* It is on record that this pod goes, or it is put there first. */
+static struct plan_stand evict(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, size_t pod)
 {
     struct cr_consumer_status *status = consumer->status;
     const struct cr_world_pod *chosen = &consumer->world->pods[pod];
-    cr_plan_set_state(status, CR_CONSUMER_RESTARTING);
     if (consumer->evicts && cr_streq(status->evicting, chosen->uid)) {
         PLAN_PUSH(ctx->plan->evictions, ctx->plan->evictions_len,
                   {.consumer = index, .pod = pod, .repair = cr_plan_came_by_eviction(consumer, chosen)});
-        return;
-    }
-    if (!consumer->evicts) {
-        note_beginning(ctx, consumer, index);
-        PLAN_PUSH(ctx->plan->evicting, ctx->plan->evicting_len, index);
+        return cr_plan_stand(CR_CONSUMER_RESTARTING);
     }
     cr_strset(&status->evicting, chosen->uid);
     status->last_restart_ms = ctx->world->now_ms;
     ctx->plan->record_first = true;
+    return cr_plan_stand(CR_CONSUMER_RESTARTING);
 }
 
 /* Pods come with whole seconds: a pod of this very second could not be distinguished from those that follow it. */
@@ -272,20 +278,20 @@ static bool too_young(struct plan_ctx *ctx, const struct plan_consumer *consumer
     return true;
 }
 
-void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+struct plan_stand cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index,
+                                      struct cr_budget_verdict *way)
 {
     bool waits = rolls(consumer);
     if (waits)
-        cr_plan_set_held(consumer->status, CR_CONSUMER_PENDING,
-                         cr_gate_make(CR_HOLD_ROLLOUT_UNDER_WAY, "waits for the rollout under way"));
-    else
-        cr_plan_set_state(consumer->status, CR_CONSUMER_PENDING);
-    if (waits)
         cr_plan_look_again_restart(ctx, consumer, LOOK_AGAIN_MS);
-    if (waits || consumer->way.pod == SIZE_MAX || too_young(ctx, consumer))
-        return;
+    if (waits)
+        return cr_plan_stand_by(CR_CONSUMER_PENDING,
+                                cr_gate_make(CR_HOLD_ROLLOUT_UNDER_WAY, "waits for the rollout under way"));
+    if (way->pod == SIZE_MAX || too_young(ctx, consumer))
+        return cr_plan_stand(CR_CONSUMER_PENDING);
     cr_plan_begin(ctx, consumer);
-    evict(ctx, consumer, index, consumer->way.pod);
+    note_beginning(ctx, consumer, index, way);
+    return evict(ctx, consumer, index, consumer->taken.pod);
 }
 
 /* A new pod that serves the old leaf, if there is one: it goes before any other. */
@@ -299,14 +305,12 @@ static bool find_repair(const struct plan_ctx *ctx, const struct plan_consumer *
 }
 
 /* The API server holds it to the budgets. */
-static void repair(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, size_t pod)
+static struct plan_stand repair(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, size_t pod)
 {
     if (consumer->world->evictions >= CR_PLAN_EVICTIONS_MAX)
-        cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, cr_plan_still_stale());
-    else if (cr_plan_repair_is_due(ctx, consumer))
-        evict(ctx, consumer, index, pod);
-    else
-        cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING);
+        return cr_plan_still_stale();
+    return cr_plan_repair_is_due(ctx, consumer) ? evict(ctx, consumer, index, pod)
+                                                : cr_plan_stand(CR_CONSUMER_RESTARTING);
 }
 
 /* The one on record goes before others like it: after a crash pods come in any order. */
@@ -320,32 +324,29 @@ static size_t recorded_or(const struct plan_ctx *ctx, const struct plan_consumer
     return chosen;
 }
 
-static void evict_next(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+static struct plan_stand evict_next(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
-    CR_CLEANUP(cr_gate) struct cr_gate gate = cr_plan_budget(ctx, consumer);
-    if (!gate.hold && consumer->way.pod != SIZE_MAX)
-        evict(ctx, consumer, index, recorded_or(ctx, consumer, consumer->way.pod));
-    else if (!gate.hold || consumer->way.reason == CR_BUDGET_REPLACEMENT)
-        cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING);
-    else
-        cr_plan_hold(ctx, consumer, index, cr_gate_steal(&gate));
+    CR_CLEANUP(plan_answer) struct plan_answer answer = cr_plan_ask(ctx, consumer, PLAN_TO_EVICT_NEXT);
+    cr_plan_note_wait(ctx, &answer.gate);
+    if (!answer.gate.hold && answer.way.pod != SIZE_MAX)
+        return evict(ctx, consumer, index, recorded_or(ctx, consumer, answer.way.pod));
+    if (!answer.gate.hold || answer.way.reason == CR_BUDGET_REPLACEMENT)
+        return cr_plan_stand(CR_CONSUMER_RESTARTING);
+    return cr_plan_held(cr_gate_steal(&answer.gate));
 }
 
-void cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+struct plan_stand cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
     size_t pod = 0;
     const struct cr_world_pod *new_one = awaited(ctx, consumer);
     cr_plan_look_again(ctx, consumer, LOOK_AGAIN_MS);
-    if (find_repair(ctx, consumer, &pod)) {
-        repair(ctx, consumer, index, pod);
-    } else if (new_one) {
-        cr_plan_set_held(
-            consumer->status, CR_CONSUMER_RESTARTING,
+    if (find_repair(ctx, consumer, &pod))
+        return repair(ctx, consumer, index, pod);
+    if (new_one)
+        return cr_plan_stand_by(
+            CR_CONSUMER_RESTARTING,
             cr_gate_make(CR_HOLD_EVIDENCE, "waits for evidence that new pod %s has the new material", new_one->name));
-    } else if (is_missing(ctx, consumer) || rolls(consumer)) {
-        if (!cr_plan_await_drain(consumer))
-            cr_plan_set_state(consumer->status, CR_CONSUMER_RESTARTING);
-    } else {
-        evict_next(ctx, consumer, index);
-    }
+    if (!is_missing(ctx, consumer) && !rolls(consumer))
+        return evict_next(ctx, consumer, index);
+    return cr_plan_drains(consumer) ? cr_plan_draining(consumer) : cr_plan_stand(CR_CONSUMER_RESTARTING);
 }

@@ -1,3 +1,5 @@
+/* What each pod is known to have of each change: by what it shows, by its start, by time alone. And what follows from
+ * old material that was seen for too long: the fall-back to a restart. */
 #include "policy/rules/plan_internal.h"
 
 #include <stdio.h>
@@ -33,6 +35,12 @@ static int64_t later_ms(const struct plan_consumer *consumer, const struct plan_
     return change->classes && pod->created_ms > begun ? pod->created_ms - begun : 0;
 }
 
+/* The pod of a workload that is restarted by time came after its last restart. */
+static bool is_since_restart(const struct plan_consumer *consumer, const struct cr_world_pod *pod)
+{
+    return pod->created_ms && pod->created_ms >= cr_plan_restarted_at_ms(consumer->world->workload);
+}
+
 /* The pod's template already had what this consumer is restarted for, or the pod came by an eviction for it. */
 bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                         const struct cr_world_pod *pod, size_t change)
@@ -47,7 +55,7 @@ bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *
         value = cr_restart_annotation_read(cr_json_at(pod->pod, "metadata", "annotations"), name,
                                            cr_json_string_at(workload, "metadata", "uid"));
     else
-        value = cr_plan_is_since_restart(consumer, pod) ? cr_restart_annotation_of(workload, name) : NULL;
+        value = is_since_restart(consumer, pod) ? cr_restart_annotation_of(workload, name) : NULL;
     if (cr_restart_annotation_covers(value, &ctx->pending[change]->pending.target, consumer->changes[change].classes))
         return true;
     /* The template may be known to be right by other means than its digests. */
@@ -233,39 +241,10 @@ static enum cr_evidence judge(const struct plan_ctx *ctx, const struct plan_cons
     return CR_EVIDENCE_UNKNOWN;
 }
 
-static struct plan_evidence *evidence_at(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                                         size_t change)
+const struct plan_evidence *cr_plan_evidence_at(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                                                size_t pod, size_t change)
 {
     return &consumer->evidence[pod * ctx->changes_len + change];
-}
-
-enum cr_evidence cr_plan_evidence_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                                     size_t change)
-{
-    return evidence_at(ctx, consumer, pod, change)->evidence;
-}
-
-int64_t cr_plan_old_seen_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod, size_t change)
-{
-    const struct plan_evidence *evidence = evidence_at(ctx, consumer, pod, change);
-    return evidence->old_leaf_ms > evidence->old_trust_ms ? evidence->old_leaf_ms : evidence->old_trust_ms;
-}
-
-enum cr_shown cr_plan_shown(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod, size_t change)
-{
-    return evidence_at(ctx, consumer, pod, change)->leaf;
-}
-
-enum cr_shown cr_plan_shown_trust(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                                  size_t change)
-{
-    return evidence_at(ctx, consumer, pod, change)->trust;
-}
-
-bool cr_plan_reloader_has_found(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                                size_t change)
-{
-    return evidence_at(ctx, consumer, pod, change)->found;
 }
 
 static int badness(enum cr_evidence evidence)
@@ -285,11 +264,16 @@ static void count(struct cr_pod_counts *counts, enum cr_evidence evidence)
     ++*slots[evidence];
 }
 
-/* A pod is as good as the worst of what is known of it. looks: parallel to the changes. */
-static enum cr_evidence judge_pod(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index,
-                                  const struct look *looks, char why[WHY])
+static int64_t later(int64_t a_ms, int64_t b_ms)
 {
-    const struct cr_world_pod *pod = &consumer->world->pods[index];
+    return a_ms > b_ms ? a_ms : b_ms;
+}
+
+/* A pod is as good as the worst of what is known of it. looks, out: parallel to the changes. */
+static enum cr_evidence judge_pod(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                                  const struct cr_world_pod *pod, const struct look *looks, struct plan_evidence *out,
+                                  char why[WHY])
+{
     enum cr_evidence worst = CR_EVIDENCE_VERIFIED;
     for (size_t k = 0; k < ctx->changes_len; k++) {
         if (!consumer->changes[k].concerns)
@@ -298,12 +282,13 @@ static enum cr_evidence judge_pod(struct plan_ctx *ctx, struct plan_consumer *co
         struct shown shown;
         look_at(ctx, consumer, pod, k, &looks[k], &shown);
         enum cr_evidence evidence = judge(ctx, consumer, pod, k, &shown, reason);
-        *evidence_at(ctx, consumer, index, k) = (struct plan_evidence){.evidence = evidence,
-                                                                       .leaf = shown.leaf.shown,
-                                                                       .trust = shown.trust.shown,
-                                                                       .old_leaf_ms = shown.leaf.old_ms,
-                                                                       .old_trust_ms = shown.trust.old_ms,
-                                                                       .found = shown.found};
+        out[k] = (struct plan_evidence){.evidence = evidence,
+                                        .leaf = shown.leaf.shown,
+                                        .trust = shown.trust.shown,
+                                        .old_leaf_ms = shown.leaf.old_ms,
+                                        .old_trust_ms = shown.trust.old_ms,
+                                        .old_ms = later(shown.leaf.old_ms, shown.trust.old_ms),
+                                        .found = shown.found};
         if (badness(evidence) > badness(worst)) {
             worst = evidence;
             memcpy(why, reason, WHY);
@@ -326,57 +311,58 @@ static struct look *prepare_looks(const struct plan_ctx *ctx, const struct plan_
     return looks;
 }
 
-static void requeue_at(const struct plan_ctx *ctx, int64_t at_ms)
+static void look_when(int64_t at_ms, int64_t now_ms, int64_t *look_again_ms)
 {
-    if (ctx->world->now_ms < at_ms)
-        cr_plan_requeue(ctx->plan, at_ms - ctx->world->now_ms);
+    int64_t left_ms = at_ms - now_ms;
+    if (left_ms > 0 && (!*look_again_ms || left_ms < *look_again_ms))
+        *look_again_ms = left_ms;
 }
 
-/* A pod without evidence has it, or is late, by the time alone. */
-static void await_pod(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index)
+/* A pod without evidence has it, or is late, by the time alone. evidence: of the pod, by change. */
+static void await_pod(const struct plan_ctx *ctx, const struct plan_consumer *consumer, const struct cr_world_pod *pod,
+                      const struct plan_evidence *evidence, int64_t *look_again_ms)
 {
     for (size_t k = 0; k < ctx->changes_len; k++) {
         const struct plan_change *change = &consumer->changes[k];
-        if (!change->concerns || badness(cr_plan_evidence_of(ctx, consumer, index, k)) <= badness(CR_EVIDENCE_INFERRED))
+        if (!change->concerns || badness(evidence[k].evidence) <= badness(CR_EVIDENCE_INFERRED))
             continue;
-        requeue_at(ctx, change->since_ms + CR_KUBELET_REFRESH_MS + change->max_delay_ms);
-        requeue_at(ctx,
-                   cr_plan_deadline_ms(consumer, change) + later_ms(consumer, change, &consumer->world->pods[index]));
+        look_when(change->since_ms + CR_KUBELET_REFRESH_MS + change->max_delay_ms, ctx->world->now_ms, look_again_ms);
+        look_when(cr_plan_deadline_ms(consumer, change) + later_ms(consumer, change, pod), ctx->world->now_ms,
+                look_again_ms);
     }
 }
 
 /* Also a pod that is missing is late then. */
-static void await_deadlines(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+static void await_deadlines(const struct plan_ctx *ctx, const struct plan_consumer *consumer, int64_t *look_again_ms)
 {
     for (size_t k = 0; k < ctx->changes_len && !cr_plan_enough_pods(consumer); k++)
         if (consumer->changes[k].concerns)
-            requeue_at(ctx, cr_plan_deadline_ms(consumer, &consumer->changes[k]));
+            look_when(cr_plan_deadline_ms(consumer, &consumer->changes[k]), ctx->world->now_ms, look_again_ms);
 }
 
-void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
+struct plan_found cr_plan_evidence(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    struct cr_consumer_status *status = consumer->status;
     size_t pods = consumer->world->pods_len;
-    status->pods = (struct cr_pod_counts){0};
-    cr_strvec_dispose(&status->examples);
-    consumer->evidence = cr_calloc(pods * ctx->changes_len, sizeof *consumer->evidence);
+    struct plan_found out = {.evidence = cr_calloc(pods * ctx->changes_len, sizeof *out.evidence)};
     cr_autofree struct look *looks = prepare_looks(ctx, consumer);
     for (size_t i = 0; i < pods; i++) {
         char why[WHY] = "";
-        enum cr_evidence evidence = judge_pod(ctx, consumer, i, looks, why);
-        count(&status->pods, evidence);
-        await_pod(ctx, consumer, i);
-        if (badness(evidence) < badness(CR_EVIDENCE_UNKNOWN) || status->examples.len >= CR_EXAMPLES_MAX)
+        const struct cr_world_pod *pod = &consumer->world->pods[i];
+        enum cr_evidence evidence = judge_pod(ctx, consumer, pod, looks, &out.evidence[i * ctx->changes_len], why);
+        count(&out.pods, evidence);
+        await_pod(ctx, consumer, pod, &out.evidence[i * ctx->changes_len], &out.look_again_ms);
+        if (badness(evidence) < badness(CR_EVIDENCE_UNKNOWN) || out.examples.len >= CR_EXAMPLES_MAX)
             continue;
-        cr_autofree char *line = cr_asprintf("%s: %s", consumer->world->pods[i].name, why);
-        cr_strvec_add(&status->examples, line);
+        cr_autofree char *line = cr_asprintf("%s: %s", pod->name, why);
+        cr_strvec_add(&out.examples, line);
     }
-    await_deadlines(ctx, consumer);
+    await_deadlines(ctx, consumer, &out.look_again_ms);
     for (size_t k = 0; k < ctx->changes_len; k++) {
         cr_strvec_dispose(&looks[k].others);
         cr_plan_trust_look_dispose(&looks[k].trust);
         cr_plan_trigger_look_dispose(&looks[k].trigger);
     }
+    return out;
 }
 
 bool cr_plan_enough_pods(const struct plan_consumer *consumer)
@@ -386,23 +372,30 @@ bool cr_plan_enough_pods(const struct plan_consumer *consumer)
 
 /* No pods: inferred from the longest delay alone, since no kubelet stands between the Secret and the controller that
  * watches it. */
-static bool delay_is_over(const struct plan_ctx *ctx, const struct plan_change *change)
+static int64_t delay_ends_ms(const struct plan_change *change)
 {
-    int64_t due = change->since_ms + change->max_delay_ms;
-    if (ctx->world->now_ms >= due)
-        return true;
-    cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
-    return false;
+    return change->since_ms + change->max_delay_ms;
+}
+
+int64_t cr_plan_delay_left_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    int64_t first_ms = 0;
+    for (size_t k = 0; cr_policy_kind_by_api(consumer->spec->kind) && k < ctx->changes_len; k++) {
+        int64_t left_ms = delay_ends_ms(&consumer->changes[k]) - ctx->world->now_ms;
+        if (consumer->changes[k].concerns && left_ms > 0 && (!first_ms || left_ms < first_ms))
+            first_ms = left_ms;
+    }
+    return first_ms;
 }
 
 bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
 {
     if (cr_policy_kind_by_api(consumer->spec->kind))
-        return delay_is_over(ctx, &consumer->changes[change]);
+        return ctx->world->now_ms >= delay_ends_ms(&consumer->changes[change]);
     if (!cr_plan_enough_pods(consumer))
         return false;
     for (size_t i = 0; i < consumer->world->pods_len; i++)
-        if (badness(cr_plan_evidence_of(ctx, consumer, i, change)) > badness(CR_EVIDENCE_INFERRED))
+        if (badness(cr_plan_evidence_at(ctx, consumer, i, change)->evidence) > badness(CR_EVIDENCE_INFERRED))
             return false;
     return true;
 }
@@ -418,21 +411,84 @@ bool cr_plan_past_deadline(const struct plan_ctx *ctx, const struct plan_consume
         if (change->concerns && left_ms > 0)
             return false;
         for (size_t i = 0; change->concerns && !late && i < consumer->world->pods_len; i++)
-            late = badness(cr_plan_evidence_of(ctx, consumer, i, k)) > badness(CR_EVIDENCE_INFERRED) &&
+            late = badness(cr_plan_evidence_at(ctx, consumer, i, k)->evidence) > badness(CR_EVIDENCE_INFERRED) &&
                    left_ms + later_ms(consumer, change, &consumer->world->pods[i]) <= 0;
     }
     return late;
 }
 
-int cr_plan_late_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change, unsigned class)
+/* --- the fall-back: what was to be reloaded was seen not to be, and is restarted for --- */
+
+/* Pods that were seen, after the deadline and lately, to have the old material of this change, in one of the classes.
+ */
+static int late_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change, unsigned class)
 {
     int late = 0;
     int64_t deadline = cr_plan_deadline_ms(consumer, &consumer->changes[change]);
     for (size_t i = 0; i < consumer->world->pods_len; i++) {
-        const struct plan_evidence *evidence = evidence_at(ctx, consumer, i, change);
+        const struct plan_evidence *evidence = cr_plan_evidence_at(ctx, consumer, i, change);
         int64_t seen_ms = class == CR_CLASS_TRUST ? evidence->old_trust_ms : evidence->old_leaf_ms;
         late += evidence->evidence == CR_EVIDENCE_STALE && seen_ms >= deadline &&
                 cr_plan_seen_old_lately(ctx, consumer, i, change);
     }
     return late;
+}
+
+/* Pods of the class that has most of them. *classes: those that have any. */
+static int count_late(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t k, unsigned *classes)
+{
+    int most = 0;
+    unsigned reloads = consumer->decision.secrets[k].reload_classes & CR_PLAN_FALLS_BACK;
+    *classes = 0;
+    for (unsigned class = CR_CLASS_LEAF; class <= CR_CLASS_TRUST; class <<= 1) {
+        int late = reloads & class ? late_pods(ctx, consumer, k, class) : 0;
+        *classes |= late ? class : 0u;
+        most = late > most ? late : most;
+    }
+    return most;
+}
+
+/* In words. classes: of the old material that is still there. */
+static char *say_late(const struct plan_consumer *consumer, int late, unsigned classes)
+{
+    return cr_asprintf("%d of %d pods %s past the deadline, so %s did not happen: restart. (Expected was: %s)", late,
+                       consumer->status->pods.total,
+                       classes & CR_CLASS_LEAF ? "still serve the old leaf" : "still go by the old CAs",
+                       consumer->decision.kind == CR_DECISION_TRIGGER ? "the reload by its reloader" : "hot reload",
+                       cr_or_empty(consumer->decision.reason));
+}
+
+static void note_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                          const struct plan_change *change, struct plan_fall_back *out)
+{
+    int64_t left_ms = cr_plan_deadline_ms(consumer, change) - ctx->world->now_ms;
+    if (left_ms > 0 && (!out->look_again_ms || left_ms < out->look_again_ms))
+        out->look_again_ms = left_ms;
+}
+
+/* Hot reload was expected, did not happen, and old material is positively still there; or it was, and the replacements
+ * of the pods that had it are still to come. */
+struct plan_fall_back cr_plan_fall_back(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    struct plan_fall_back out = {0};
+    int most = 0;
+    unsigned all = 0;
+    if (!cr_plan_may_act(ctx) || consumer->spec->verify.on_timeout == CR_ON_TIMEOUT_REPORT)
+        return out;
+    out.classes = cr_calloc(ctx->changes_len, sizeof *out.classes);
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        const struct plan_change *change = &consumer->changes[k];
+        if (!change->concerns || change->classes)
+            continue;
+        unsigned seen = 0;
+        int late = count_late(ctx, consumer, k, &seen);
+        bool evicted = !late && cr_plan_was_evicted_for(ctx, consumer, k);
+        out.classes[k] = evicted ? consumer->decision.secrets[k].reload_classes & CR_PLAN_FALLS_BACK : seen;
+        out.any = out.any || late || evicted;
+        most = late > most ? late : most;
+        all |= seen;
+        note_deadline(ctx, consumer, change, &out);
+    }
+    out.reason = most ? say_late(consumer, most, all) : NULL;
+    return out;
 }

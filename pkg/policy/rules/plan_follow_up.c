@@ -53,10 +53,10 @@ static int nudges_wanted(const struct plan_ctx *ctx, const struct plan_consumer 
     for (size_t k = 0; k < ctx->changes_len; k++) {
         const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
         const struct plan_change *change = &consumer->changes[k];
-        enum cr_evidence evidence = cr_plan_evidence_of(ctx, consumer, pod, k);
+        enum cr_evidence evidence = cr_plan_evidence_at(ctx, consumer, pod, k)->evidence;
         if (!change->concerns || change->not_accepted || !secret->refreshes || !secret->reload_classes ||
             evidence == CR_EVIDENCE_VERIFIED || evidence == CR_EVIDENCE_INFERRED ||
-            cr_plan_reloader_has_found(ctx, consumer, pod, k))
+            cr_plan_evidence_at(ctx, consumer, pod, k)->found)
             continue;
         /* A new pod that shows old material must not be refreshed: what it read once would stay old, unseen. */
         if (came_up_for(ctx, consumer, pod, k))
@@ -117,7 +117,7 @@ static bool shows_no_evidence(const struct plan_ctx *ctx, const struct plan_cons
         const struct plan_change *change = &consumer->changes[k];
         if (change->concerns &&
             ((change->leaf_changed && consumer->spec->verify.endpoints_len) || change->leaf_presented ||
-             change->notified || cr_plan_shown_trust(ctx, consumer, pod, k) != CR_SHOWN_NOTHING))
+             change->notified || cr_plan_evidence_at(ctx, consumer, pod, k)->trust != CR_SHOWN_NOTHING))
             return false;
     }
     return true;
@@ -167,7 +167,7 @@ static int64_t probe_interval_ms(const struct plan_ctx *ctx, const struct plan_c
 bool cr_plan_seen_old_lately(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
                              size_t change)
 {
-    int64_t seen_ms = cr_plan_old_seen_ms(ctx, consumer, pod, change);
+    int64_t seen_ms = cr_plan_evidence_at(ctx, consumer, pod, change)->old_ms;
     return seen_ms && seen_ms <= ctx->world->now_ms &&
            ctx->world->now_ms - seen_ms <= 2 * probe_interval_ms(ctx, consumer) + PROBE_SLACK_MS;
 }
@@ -180,7 +180,7 @@ static bool worth_a_look(const struct plan_ctx *ctx, const struct plan_consumer 
     for (size_t k = 0; k < ctx->changes_len; k++) {
         const struct plan_change *change = &consumer->changes[k];
         if (!change->concerns || !can_be_seen(consumer, pod, k) ||
-            cr_plan_evidence_of(ctx, consumer, pod_index, k) == CR_EVIDENCE_VERIFIED)
+            cr_plan_evidence_at(ctx, consumer, pod_index, k)->evidence == CR_EVIDENCE_VERIFIED)
             continue;
         if (!change->demanded || cr_plan_created_since(pod, change->since_ms) ||
             cr_plan_pod_is_new(ctx, consumer, pod, k))
@@ -265,19 +265,23 @@ static bool holds_old_material(const struct plan_ctx *ctx, const struct plan_con
 {
     for (size_t k = 0; k < ctx->changes_len; k++)
         if (consumer->changes[k].covered && came_up_for(ctx, consumer, pod_index, k) &&
-            cr_plan_evidence_of(ctx, consumer, pod_index, k) == CR_EVIDENCE_STALE &&
+            cr_plan_evidence_at(ctx, consumer, pod_index, k)->evidence == CR_EVIDENCE_STALE &&
             cr_plan_seen_old_lately(ctx, consumer, pod_index, k))
             return true;
     return false;
 }
 
-bool cr_plan_repair_is_due(struct plan_ctx *ctx, struct plan_consumer *consumer)
+bool cr_plan_repair_is_due(struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     static const int64_t pauses_ms[] = {10 * 1000, 30 * 1000, 60 * 1000, 120 * 1000};
     int done = consumer->world->evictions;
-    if (consumer->held_by.hold || ctx->world->policy->restart.method == CR_RESTART_NEVER ||
-        done >= CR_PLAN_EVICTIONS_MAX)
+    if (done >= CR_PLAN_EVICTIONS_MAX)
         return false;
+    CR_CLEANUP(plan_answer) struct plan_answer answer = cr_plan_ask(ctx, consumer, PLAN_TO_REPAIR);
+    if (answer.gate.hold) {
+        cr_plan_note_wait(ctx, &answer.gate);
+        return false;
+    }
     size_t step = (size_t)done < cr_array_len(pauses_ms) ? (size_t)done : cr_array_len(pauses_ms) - 1;
     int64_t due = done ? consumer->world->evicted_ms + pauses_ms[step] : 0;
     if (consumer->world->refused && consumer->world->refused_until_ms > due)
@@ -286,9 +290,7 @@ bool cr_plan_repair_is_due(struct plan_ctx *ctx, struct plan_consumer *consumer)
         cr_plan_requeue(ctx->plan, due - ctx->world->now_ms);
         return false;
     }
-    /* It is a restart of one pod. */
-    CR_CLEANUP(cr_gate) struct cr_gate window = cr_plan_window(ctx, consumer);
-    return !window.hold;
+    return true;
 }
 
 /* A new pod that serves the old leaf mounted the Secret from its kubelet's cache (kubernetes#129645): what it read once

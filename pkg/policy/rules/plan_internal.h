@@ -1,4 +1,5 @@
-/* Shared by the parts of the plan; not for others. */
+/* Shared by the parts of the plan; not for others. What takes a const context or consumer looks, and returns what it
+ * finds: it asks for no other plan, and changes neither the plan nor the status. */
 #ifndef CR_POLICY_RULES_PLAN_INTERNAL_H
 #define CR_POLICY_RULES_PLAN_INTERNAL_H
 
@@ -23,7 +24,6 @@ struct plan_change {
     bool leaf_presented;  /* a leaf that it presents as a client, and that its page shows */
     unsigned trust_roles; /* in which it uses CAs that changed: CR_ROLE_BIT */
     unsigned notified;    /* CR_CLASS_* that its reloader notifies it of, and that its page can show by their digests */
-    unsigned seen_late;   /* CR_CLASS_* of which an old state was seen past the deadline */
     bool not_accepted;    /* its software takes no such leaf: time alone proves nothing */
     int64_t since_ms;
     int64_t max_delay_ms;
@@ -36,7 +36,8 @@ struct plan_evidence {
     enum cr_shown trust;
     int64_t old_leaf_ms; /* when it was last seen to have an old leaf of the Secret; 0: it has not */
     int64_t old_trust_ms;
-    bool found; /* its reloader has found all that it notifies the program of: its volume is refreshed */
+    int64_t old_ms; /* the later of the two */
+    bool found;     /* its reloader has found all that it notifies the program of: its volume is refreshed */
 };
 
 /* Pods that a restart has replaced, while their shutdown manager lets their connections go. Borrowed from the world. */
@@ -44,6 +45,8 @@ struct plan_drain {
     size_t pods;
     const struct cr_world_ending *last;  /* of them, the one that may take longest; NULL: there is none */
     const struct cr_world_ending *stuck; /* one that should have ended, and is still there; NULL: none is */
+    int64_t old_trust_ms;                /* how long old pods may go on with CAs that changed; 0: no longer */
+    int64_t look_again_ms;               /* when time alone ends something of it; 0: not by time */
 };
 
 /* What is known of one consumer while the plan is made. */
@@ -66,9 +69,9 @@ struct plan_consumer {
     struct cr_rollout rollout;
     int64_t since_ms;               /* of the latest change that touches it */
     int64_t first_ms;               /* of the first of them, with those that were superseded */
-    struct plan_evidence *evidence; /* pods × changes, see cr_plan_evidence_of */
+    struct plan_evidence *evidence; /* pods × changes, see cr_plan_evidence_at */
     bool evicts;                    /* a restart by evictions has begun for these changes, and is on record */
-    struct cr_budget_verdict way;   /* once budgets were asked */
+    struct cr_budget_verdict taken; /* the way by which its evictions begin with this very plan */
     bool under_way;                 /* a restart of it by this policy is: it takes pods away */
     bool begins;                    /* with this very plan */
     bool unseen_late; /* while idle: a pod has not shown in time what it should, or shows something else */
@@ -85,8 +88,7 @@ struct plan_ctx {
     size_t consumers_len;
     int begun; /* restarts in this plan that count for the limits */
     bool rollout_failed;
-    struct cr_schedule schedule; /* of the policy's windows, once plan_window.c was asked */
-    bool schedule_judged;
+    struct cr_schedule schedule; /* of the policy's windows, where there is a restart to begin */
 };
 
 /* plan_secrets.c: what changed, against what is remembered. Sets record_first. */
@@ -102,31 +104,16 @@ unsigned cr_plan_unrecorded(const struct plan_ctx *ctx, const struct cr_secret_s
  * later than that restart. None: now. */
 int64_t cr_plan_unrecorded_since_ms(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
                                     const struct cr_world_secret *now);
-/* plan_vanished.c: in words, what was in the Secret and is missed now; NULL: nothing. Owned. */
-char *cr_plan_vanished(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
-                       const struct cr_material *now);
 /* plan_names.c: the leaves that consumers may show to clients that ask for a name, by their Secrets. Call it before all
  * functions below. */
 void cr_plan_names_make(struct plan_ctx *ctx);
 void cr_plan_names_dispose(struct plan_ctx *ctx);
-/* A Secret of the policy as it is now, by its name; borrowed. NULL: the policy has none of that name. */
-const struct cr_world_secret *cr_plan_world_secret(const struct plan_ctx *ctx, const char *name);
 /* What becomes of a leaf of this Secret without a name in use, by its annotation; otherwise: without an annotation. */
 enum cr_on_missing_name cr_plan_on_missing_name(const struct plan_ctx *ctx, const char *secret,
                                                 enum cr_on_missing_name otherwise);
 /* In words, which names in use that leaf of the Secret is not for, so that it is held; NULL: none. Owned. */
 char *cr_plan_missing_names(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
                             const struct cr_material *leaf);
-/* Whether a leaf that its consumers may have is for the name. */
-bool cr_plan_was_for(const struct cr_secret_status *secret, const char *name);
-/* Adds a name to a sentence that shows the first few. before: how many names there are already; of: what asks for the
- * name. Returns how many there are now. */
-size_t cr_plan_add_name(struct cr_buf *text, size_t before, const char *name, const char *of);
-/* Ends the sentence. */
-void cr_plan_end_names(struct cr_buf *text, size_t count);
-/* plan_hosts.c: adds the hosts of Ingresses and Gateways for which the leaf is held. Returns as cr_plan_add_name. */
-size_t cr_plan_add_held_hosts(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
-                              const struct cr_material *leaf, size_t before, struct cr_buf *text);
 /* Adds to a condition the problems of names in use that hold nothing. Returns the reason of the first, static; NULL:
  * there are none. */
 const char *cr_plan_add_host_warnings(const struct plan_ctx *ctx, struct cr_buf *text);
@@ -141,12 +128,13 @@ struct plan_names_checked {
 struct plan_names_checked cr_plan_names_checked(const struct plan_ctx *ctx);
 /* In words, which names of a leaf the next leaf is not for; NULL: it is for all of them. Owned. */
 char *cr_plan_lost_names(const struct cr_material *before, const struct cr_material *now);
-/* plan_opaque.c: in words, which opaque material some consumer takes and the operator cannot look at; NULL: none.
- * Owned. */
-char *cr_plan_unread(const struct plan_ctx *ctx);
-/* plan_keep.c: makes the status's consumers parallel to the policy's, each with what is remembered of its workload,
- * whatever that was called before; what belongs to no consumer any more is forgotten. */
-void cr_plan_keep_consumers(const struct cr_policy *policy, struct cr_policy_status *status);
+/* What is reported of a consumer and stops no restart. */
+struct plan_warning {
+    enum cr_warning_bit bit;
+    char *(*words)(const struct plan_ctx *ctx, const struct plan_consumer *consumer); /* owned; NULL: there is none */
+};
+enum { CR_PLAN_WARNINGS = 2 };
+extern const struct plan_warning cr_plan_warnings[CR_PLAN_WARNINGS];
 /* plan_consumers.c: what is decided and demanded for each consumer; then acts for it. */
 void cr_plan_consumers(struct plan_ctx *ctx);
 /* The last restart, whoever did it, as the workload's template (an Argo Rollout's spec) says; 0: it says none. */
@@ -154,18 +142,32 @@ int64_t cr_plan_restarted_at_ms(const struct cr_json *workload);
 void cr_plan_consumers_dispose(struct plan_ctx *ctx);
 /* The annotation of the consumer's template for a Secret, which says what it was restarted for; NULL: there is none. */
 const char *cr_plan_restart_annotation(const struct plan_consumer *consumer, const char *secret);
-/* plan_restart.c: what is done for a consumer, and its state. */
-void cr_plan_act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+/* Where a consumer stands, and what holds it there. A value: who makes one does not change the consumer. */
+struct plan_stand {
+    enum cr_consumer_state state;
+    struct cr_gate gate; /* owned */
+};
+void cr_plan_stand_dispose(struct plan_stand *stand);
+CR_DEFINE_DISPOSE(plan_stand, struct plan_stand, cr_plan_stand_dispose)
+struct plan_stand cr_plan_stand(enum cr_consumer_state state);
+/* Takes gate. */
+struct plan_stand cr_plan_stand_by(enum cr_consumer_state state, struct cr_gate gate);
+/* By a gate that holds a restart: Blocked or Pending. Takes gate, which is not open. */
+struct plan_stand cr_plan_held(struct cr_gate gate);
+/* Takes stand. */
+void cr_plan_set_stand(struct cr_consumer_status *status, struct plan_stand stand);
+/* When the consumer last moved: the change, its restart, or the newest pod. */
+int64_t cr_plan_last_progress_ms(const struct plan_consumer *consumer);
+/* plan_restart.c: does what is to be done for a consumer that is concerned. */
+struct plan_stand cr_plan_act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+/* Its kind is restarted by a time and not by its pod template: an Argo Rollout. */
+bool cr_plan_restarts_by_time(const struct plan_consumer *consumer);
 /* The rotations that this consumer is, or was, restarted for, by id: "a,b". Owned. */
 char *cr_plan_rotations_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-void cr_plan_set_state(struct cr_consumer_status *status, enum cr_consumer_state state);
-/* The same with what holds it there. Takes gate. */
-void cr_plan_set_held(struct cr_consumer_status *status, enum cr_consumer_state state, struct cr_gate gate);
-/* A gate holds a restart: Blocked or Pending, and an Event where a person should know, once when it begins. Takes gate,
- * which is not open. */
-void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, struct cr_gate gate);
-/* The gate for new pods that were evicted CR_PLAN_EVICTIONS_MAX times and still serve the old leaf. */
-struct cr_gate cr_plan_still_stale(void);
+/* The plan comes again when the gate may be open by time alone. */
+void cr_plan_note_wait(struct plan_ctx *ctx, const struct cr_gate *gate);
+/* New pods were evicted CR_PLAN_EVICTIONS_MAX times and still serve the old leaf. */
+struct plan_stand cr_plan_still_stale(void);
 /* plan_others.c: pairs of Secret and consumer that another policy has. */
 bool cr_plan_is_others(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 /* The other policy has not yet brought the consumer the material of this change. */
@@ -174,8 +176,8 @@ bool cr_plan_waits_for_other(const struct plan_ctx *ctx, const struct plan_consu
  * nothing. */
 const struct cr_secret_status *cr_plan_memory_of_other(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                                                        size_t change);
-/* Shows the wait for another policy in the state of a consumer that is idle otherwise. */
-void cr_plan_wait_for_others(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* Where a consumer stands that is idle but for another policy; false: it waits for none. */
+bool cr_plan_wait_for_others(struct plan_ctx *ctx, const struct plan_consumer *consumer, struct plan_stand *stand);
 /* In words, if a consumer is not concerned because another policy has its pair. Owned; NULL: that is not the reason. */
 char *cr_plan_others_reason(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* The memory of a policy that is, or is about to be, in the middle of a change of this Secret for one of our consumers,
@@ -184,66 +186,83 @@ const struct cr_secret_status *cr_plan_under_way_elsewhere(const struct cr_world
 /* How many such pairs there are; the first few in words. */
 size_t cr_plan_conflicts(const struct plan_ctx *ctx, struct cr_buf *text);
 /* plan_breaker.c: counts the last restart by certroll, as the template shows it. */
-void cr_plan_count_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+void cr_plan_count_restart(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* Counts evictions of the consumer that begin now. */
 void cr_plan_count_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* Whether a trust domain publishes the Secret of change k and has not recorded its version yet, for at most most_ms:
  * what another program has written there may be corrected meanwhile. */
 bool cr_plan_awaits_record(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t k, int64_t most_ms);
-/* A restart is held by what would let a stage of a trust domain's rotation go: what was published a moment ago may be
- * on the domain's record with the next look, which comes soon. */
-void cr_plan_await_record(struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* When to look again at a restart that is held by what would let a stage of a trust domain's rotation go: what was
+ * published a moment ago may be on the domain's record soon. 0: nothing is to come. */
+int64_t cr_plan_record_comes_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* The consumer is to be restarted for the distrust of a CA. */
 bool cr_plan_distrusts(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* The gate for a consumer that was restarted too often lately: until when it waits. */
-struct cr_gate cr_plan_breaker(struct plan_ctx *ctx, struct plan_consumer *consumer);
 /* What the status says of the same workload; NULL: nothing. */
 const struct cr_consumer_status *cr_plan_on_record(const struct cr_policy_status *status,
                                                    const struct cr_consumer_status *consumer);
-/* plan_unmanaged.c: says which pods of no workload may have what a Secret held before; false: there are none. */
-bool cr_plan_add_unmanaged(struct plan_ctx *ctx, struct cr_buf *text);
 
 /* All counted restarts of the consumer are on record: another one may overwrite what its template shows. */
 bool cr_plan_restarts_are_recorded(const struct cr_policy_status *recorded, const struct cr_consumer_status *consumer);
-/* plan_gate.c: open when the consumer may be restarted now, else what stands in the way. This one and all below that
- * return one: owned by the caller. */
-struct cr_gate cr_plan_gate(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* The same for evictions that have begun: what forbids to go on. The budget is asked for each pod. */
-struct cr_gate cr_plan_gate_again(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* The gate for a policy that is suspended, in mode Plan, or being deleted. */
-struct cr_gate cr_plan_switched_off(const struct plan_ctx *ctx);
+/* plan_gate.c: what is to be done, so which gates are asked. */
+enum plan_occasion {
+    PLAN_TO_ACT = 1 << 0,        /* anything, also a probe; of the policy alone: the consumer may be NULL */
+    PLAN_TO_PROPOSE = 1 << 1,    /* a restart, in mode Plan */
+    PLAN_TO_BEGIN = 1 << 2,      /* a restart */
+    PLAN_TO_GO_ON = 1 << 3,      /* with evictions that have begun */
+    PLAN_TO_EVICT_NEXT = 1 << 4, /* the next pod, when that may go on */
+    PLAN_TO_REPAIR = 1 << 5,     /* a new pod that came up with the old leaf */
+};
+struct plan_answer {
+    struct cr_gate gate;          /* what stands in the way; open: nothing does */
+    struct cr_budget_verdict way; /* that budgets leave, where they were asked */
+};
+/* Changes nothing. The caller disposes of the answer, and sees to it that the plan comes again (cr_plan_note_wait). */
+struct plan_answer cr_plan_ask(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                               enum plan_occasion occasion);
+void cr_plan_answer_dispose(struct plan_answer *answer);
+CR_DEFINE_DISPOSE(plan_answer, struct plan_answer, cr_plan_answer_dispose)
+/* The gates of other files, for the table in plan_gate.c. Each is owned by the caller. */
+struct plan_question {
+    const struct plan_ctx *ctx;
+    const struct plan_consumer *consumer;
+    const struct cr_budget_verdict *way; /* NULL: it is not asked for yet */
+};
+struct cr_gate cr_plan_breaker(const struct plan_question *q); /* it was restarted too often lately */
+struct cr_gate cr_plan_budget(const struct plan_question *q);  /* PodDisruptionBudgets let a restart go on */
+/* New pods that come by evictions surely have the new Secret, or can show it. */
+struct cr_gate cr_plan_unverifiable_gate(const struct plan_question *q);
+/* Kubelets have the new Secret for new pods, as far as old pods can show it. At most 2 s beyond restart.coalesce. */
+struct cr_gate cr_plan_kubelet_cache_gate(const struct plan_question *q);
+/* Which of the policy's windows is open, or opens next. There is one. */
+struct cr_schedule cr_plan_schedule(const struct plan_ctx *ctx);
+/* The workload is paused, so a restart of it waits or stands. */
+struct cr_gate cr_plan_paused(void);
 /* Until when further changes are waited for (restart.coalesce). */
 int64_t cr_plan_coalesced_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* plan_window.c: open when a restart may begin now as far as windows go, else until when it waits; the plan then comes
- * again for it. */
-struct cr_gate cr_plan_window(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* plan_limit.c: restarts under way. Whether one of this consumer is; of those that this policy begins, see
+/* plan_limit.c: whether a restart of this consumer is under way, as it is now; of those that this plan begins, see
  * cr_plan_begin. */
-void cr_plan_find_under_way(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+bool cr_plan_is_under_way(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* Counts a restart of the consumer that is in the plan. */
 void cr_plan_begin(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* Which other consumer's restart it must wait for; cr_plan_limit: which limit over all policies. */
-struct cr_gate cr_plan_concurrency(struct plan_ctx *ctx, struct plan_consumer *consumer);
-struct cr_gate cr_plan_limit(struct plan_ctx *ctx, struct plan_consumer *consumer);
-struct cr_gate cr_plan_other_failed(void);
 void cr_plan_list_under_way(struct plan_ctx *ctx);
 /* All leaves that are remembered of a Secret. */
 void cr_plan_add_leaves(const struct cr_secret_status *secret, struct cr_strvec *out);
 /* plan_evidence.c: evidence per pod and change. */
-void cr_plan_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer);
-enum cr_evidence cr_plan_evidence_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                                     size_t change);
-/* What is seen of the leaf, and of the CAs, of this change. */
-enum cr_shown cr_plan_shown(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                            size_t change);
-enum cr_shown cr_plan_shown_trust(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                                  size_t change);
+struct plan_found {
+    struct plan_evidence *evidence; /* owned; pods × changes */
+    struct cr_pod_counts pods;
+    struct cr_strvec examples; /* pods without evidence, and why */
+    int64_t look_again_ms;     /* when a pod without evidence has it, or is late, by the time alone; 0: none */
+};
+struct plan_found cr_plan_evidence(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* What the pod is known to have of the change. */
+const struct plan_evidence *cr_plan_evidence_at(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                                                size_t pod, size_t change);
 /* All pods that should be there are, and have the new material of this change. */
 bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+/* Of a consumer without pods: when the next delay ends that it is given for a change. 0: all have ended. */
+int64_t cr_plan_delay_left_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 bool cr_plan_enough_pods(const struct plan_consumer *consumer);
-/* Pods that were seen, after the deadline and lately, to have the old material of this change, in one of the classes.
- */
-int cr_plan_late_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change, unsigned class);
 /* When every program that reloads by itself should have taken up a change. */
 int64_t cr_plan_deadline_ms(const struct plan_consumer *consumer, const struct plan_change *change);
 /* The latest deadline of all its changes is over. */
@@ -291,24 +310,25 @@ void cr_plan_look_at_reloader(const struct plan_ctx *ctx, const struct plan_cons
                               struct cr_shown_leaf *leaf, struct cr_shown_leaf *trust, bool *found);
 /* The port of the page that may show one of its changes; 0: none may. */
 int cr_plan_reloader_port(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* The reloader of this pod has found all of a change that it must notify of: its volume needs no nudge. */
-bool cr_plan_reloader_has_found(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                                size_t change);
-/* plan_fallback.c: what reloads by its decision and was seen with old material past the deadline is restarted,
+/* The fall-back: what reloads by its decision and was seen with old material past the deadline is restarted,
  * unless verify.onTimeout forbids. Of these classes that can be seen: */
 enum { CR_PLAN_FALLS_BACK = CR_CLASS_LEAF | CR_CLASS_TRUST };
-void cr_plan_fall_back(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* plan_kubelet_cache.c: open when kubelets have the new Secret for new pods, as far as old pods can show it, else which
- * pod is looked at for that. At most 2 s beyond restart.coalesce. */
-struct cr_gate cr_plan_kubelet_cache_gate(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* What this old pod shows decides whether the gate waits for its kubelet, so it is worth a nudge and a probe. */
+struct plan_fall_back {
+    bool any;              /* it is restarted for something that it was to be reloaded for */
+    unsigned *classes;     /* owned; CR_CLASS_* by change, that it is restarted for besides; NULL: it may not be */
+    char *reason;          /* owned; NULL: as it was decided */
+    int64_t look_again_ms; /* when the next deadline is over; 0: all are */
+};
+struct plan_fall_back cr_plan_fall_back(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* plan_kubelet_cache.c: what this old pod shows decides whether the gate waits for its kubelet, so it is worth a nudge
+ * and a probe. */
 bool cr_plan_awaits_kubelet(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod);
 /* plan_follow_up.c: nudges, probes and evictions. */
 void cr_plan_follow_up(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
 /* How long to wait between two probes of a pod that is probed in `places` places, age_ms after the first one. */
 int64_t cr_plan_probe_pause_ms(const struct plan_consumer *consumer, int64_t age_ms, size_t places);
 /* A new pod that serves the old leaf may be evicted now, as far as pauses, refusals and windows go. */
-bool cr_plan_repair_is_due(struct plan_ctx *ctx, struct plan_consumer *consumer);
+bool cr_plan_repair_is_due(struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* When the pod's endpoints were probed: the time of the one that was probed the longest ago. 0: one never was. */
 int64_t cr_plan_asked_ms(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
 bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
@@ -320,36 +340,31 @@ bool cr_plan_created_since(const struct cr_world_pod *pod, int64_t since_ms);
  * while ago. */
 bool cr_plan_seen_old_lately(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
                              size_t change);
-/* When it was last seen so; 0: it was not. */
-int64_t cr_plan_old_seen_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
-                            size_t change);
 /* plan_settle.c: what has converged becomes what is remembered. */
 void cr_plan_settle(struct plan_ctx *ctx);
 /* Its pods have the new material of this very change, and no old one is left to come back. */
 bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
-/* plan_budget.c: open when budgets let a restart go on; the way is in consumer->way, where an Evict without a pod says
- * that all are replaced. */
-struct cr_gate cr_plan_budget(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* In mode Plan: says in the decision's reason which way would be taken now. */
-void cr_plan_say_way(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* The same of a single replica that singleReplica: Warn lets go. */
-void cr_plan_warn_of_gap(const struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* plan_evict.c: whether evictions have begun for the present changes. Call it before cr_plan_evidence, which depends on
- * it, and after a fall-back. */
-void cr_plan_recall_evictions(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* plan_budget.c: which way budgets let a restart take now; an Evict without a pod says that all are replaced. Owned. */
+struct cr_budget_verdict cr_plan_way(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* Its only pod goes away before another is ready, and singleReplica: Warn lets it. */
+bool cr_plan_leaves_gap(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* plan_evict.c: whether evictions have begun for the present changes, and are on record. */
+bool cr_plan_evictions_began(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* For a change that was to be reloaded, pods were evicted (the fall-back), and those are followed to the end. */
 bool cr_plan_was_evicted_for(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
 /* Evictions have begun, and there are pods that must go, or are not back yet. */
 bool cr_plan_evictions_go_on(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* Its pods were not all ready again in time: its rollout has failed. */
-void cr_plan_evict_deadline(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* The gate for evictions: open when new pods surely have the new Secret, or can show it; else until when to wait. Call
- * it after cr_plan_budget. */
-struct cr_gate cr_plan_unverifiable_gate(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* Evicts the first pod, which cr_plan_budget has chosen, unless it has to wait for a moment; cr_plan_evict_on evicts
- * what follows, once that is on record. Both set the state. */
-void cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
-void cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
+/* The rollout as it is, or failed, if its pods were not all ready again in time. */
+struct plan_rollout {
+    struct cr_rollout rollout;
+    int64_t look_again_ms; /* when that time is over; 0: it is, or there is none */
+};
+struct plan_rollout cr_plan_evict_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* Evicts the first pod, which `way` has chosen, unless it has to wait for a moment; cr_plan_evict_on evicts what
+ * follows, once that is on record. Where evictions begin, the way is taken. */
+struct plan_stand cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index,
+                                      struct cr_budget_verdict *way);
+struct plan_stand cr_plan_evict_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
 /* This process has evicted the pod, and the cache does not show that yet. */
 bool cr_plan_pod_is_gone(const struct plan_ctx *ctx, const struct cr_world_pod *pod);
 /* Plans again when such a pod that is still there counts as not evicted after all. */
@@ -358,33 +373,14 @@ void cr_plan_await_gone(struct plan_ctx *ctx, const struct plan_consumer *consum
 bool cr_plan_came_by_eviction(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
 /* A restart must replace the pod. */
 bool cr_plan_pod_must_go(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod);
-/* plan_order.c: which other consumer the consumer must wait for. */
-struct cr_gate cr_plan_order(struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* plan_kind.c: an Argo Rollout, which replaces pods that were created before a time. */
-bool cr_plan_restarts_by_time(const struct plan_consumer *consumer);
-/* Such a time, in whole seconds, after the creation of each existing pod; for other kinds, now. */
-int64_t cr_plan_restart_at_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* The pod of such a workload came after its last restart. */
-bool cr_plan_is_since_restart(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
-/* What forbids a restart now for workloads of its kind. */
-struct cr_gate cr_plan_kind_gate(struct plan_ctx *ctx, struct plan_consumer *consumer);
-struct cr_gate cr_plan_paused(void);
-/* plan_deadline.c: a rollout for us that has stood still for too long has failed, if its kind has no deadline of its
- * own. */
-void cr_plan_deadline(const struct plan_ctx *ctx, struct plan_consumer *consumer);
-/* When the consumer last moved: the change, its restart, or the newest pod. */
-int64_t cr_plan_last_progress_ms(const struct plan_consumer *consumer);
-/* plan_drain.c: which old pods still drain. Call it once it is known which pods are new. */
-void cr_plan_find_drain(const struct plan_ctx *ctx, struct plan_consumer *consumer);
+/* plan_drain.c: which old pods still drain. */
+struct plan_drain cr_plan_find_drain(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* An old pod drains, or should have ended and is still there. */
 bool cr_plan_drains(const struct plan_consumer *consumer);
-/* True while old pods drain: then the restart is not over, and the consumer's state says so. */
-bool cr_plan_await_drain(const struct plan_consumer *consumer);
-/* Emits an Event once, when an old pod should have ended and that is the consumer's state. Call it when the state is
- * final. */
-void cr_plan_say_stuck(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index);
+/* While old pods drain the restart is not over, and this is where the consumer stands. */
+struct plan_stand cr_plan_draining(const struct plan_consumer *consumer);
 /* No old pod runs any more, as far as this change is concerned. */
-bool cr_plan_old_pods_have_ended(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+bool cr_plan_old_pods_have_ended(const struct plan_consumer *consumer, size_t change);
 /* How long the end of a pod may take, where a new pod comes only after it. 0: no longer than usual. */
 int64_t cr_plan_drain_allowance_ms(const struct plan_consumer *consumer);
 /* Its shutdown manager's times cannot hold in its pods: "web: container envoy: ...". Owned; NULL: they can. */
@@ -392,27 +388,35 @@ char *cr_plan_misfit(const struct plan_consumer *consumer);
 /* plan_verification.c: looks at what pods show of settled material where it was not seen yet. Sets the state of idle
  * consumers. Call it when it is known what has settled. */
 void cr_plan_verification(struct plan_ctx *ctx);
-/* plan_conditions.c */
-void cr_plan_conditions(struct plan_ctx *ctx);
-
-void cr_plan_restart_dispose(struct cr_plan_restart *restart);
+/* plan_conditions.c: what is reported, and of it what has an Event of its own when it comes up. */
+#define CR_PLAN_LEAF_EXPIRED      "LeafExpired"
+#define CR_PLAN_LEAF_EXPIRES_SOON "LeafExpiresSoon"
+struct plan_reported {
+    char *unmanaged;          /* owned; which pods belong to no workload; NULL: none */
+    const char *hosts_reason; /* static; of names in use that hold nothing; NULL: none, or something is worse */
+    char *hosts;              /* owned */
+    struct plan_held_leaf {
+        const struct cr_secret_status *secret; /* borrowed from the plan */
+        char *end;                             /* owned; when the leaf in use ends, and that the next one is held */
+    } * held;
+    size_t held_len;
+};
+struct plan_reported cr_plan_conditions(struct plan_ctx *ctx);
+void cr_plan_reported_dispose(struct plan_reported *reported);
+CR_DEFINE_DISPOSE(plan_reported, struct plan_reported, cr_plan_reported_dispose)
 /* Plans again after this time; an earlier time wins; at least one millisecond. */
 void cr_plan_requeue(struct cr_plan *plan, int64_t after_ms);
 /* The same, for a restart that is due then. */
 void cr_plan_requeue_restart(struct cr_plan *plan, int64_t after_ms);
-/* The same for a wall-clock time. The clock may be set meanwhile, so it is looked at each hour. */
-void cr_plan_requeue_restart_by_clock(struct cr_plan *plan, int64_t after_ms);
+/* How long to wait for a wall-clock time. The clock may be set meanwhile, so it is looked at each hour. */
+int64_t cr_plan_by_clock_ms(int64_t after_ms);
 /* An event wakes the policy when the consumer's wait ends; the look is a precaution (look_again.h). first_ms: its first
  * pause. */
+int64_t cr_plan_precaution_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer, int64_t first_ms);
 void cr_plan_look_again(struct plan_ctx *ctx, const struct plan_consumer *consumer, int64_t first_ms);
 void cr_plan_look_again_restart(struct plan_ctx *ctx, const struct plan_consumer *consumer, int64_t first_ms);
-/* Emits an Event about the policy, because of one of its Secrets. Takes message. */
-void cr_plan_say_secret(struct cr_plan *plan, bool warning, const struct cr_secret_status *secret, const char *reason,
-                        char *message);
-/* Emits an Event about the policy. Takes message. */
-void cr_plan_say_policy(struct cr_plan *plan, bool warning, const char *reason, char *message);
-/* Emits an Event about a consumer's workload that names the policy. Takes message. */
-void cr_plan_say_workload(struct plan_ctx *ctx, bool warning, size_t consumer, const char *reason, char *message);
+/* plan_events.c: what the status on record does not say yet. Call it when the status of the plan is complete. */
+void cr_plan_events(struct plan_ctx *ctx, const struct plan_reported *reported);
 /* Whether acting is allowed at all: not suspended, not in Plan mode. */
 bool cr_plan_may_act(const struct plan_ctx *ctx);
 

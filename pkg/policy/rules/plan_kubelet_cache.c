@@ -34,14 +34,15 @@ static bool may_show_leaf(const struct plan_ctx *ctx, const struct plan_consumer
     const struct cr_world_pod *p = &consumer->world->pods[pod];
     if (!p->started_ms || !p->ip || !node_of(p))
         return false;
-    return cr_plan_shown(ctx, consumer, pod, k) == CR_SHOWN_OLD ||
+    return cr_plan_evidence_at(ctx, consumer, pod, k)->leaf == CR_SHOWN_OLD ||
            cr_plan_asked_ms(consumer, p) < consumer->changes[k].since_ms;
 }
 
 static bool node_is_fresh(const struct plan_ctx *ctx, const struct plan_consumer *consumer, const char *node, size_t k)
 {
     for (size_t i = 0; i < consumer->world->pods_len; i++)
-        if (cr_plan_shown(ctx, consumer, i, k) == CR_SHOWN_NEW && cr_streq(node_of(&consumer->world->pods[i]), node))
+        if (cr_plan_evidence_at(ctx, consumer, i, k)->leaf == CR_SHOWN_NEW &&
+            cr_streq(node_of(&consumer->world->pods[i]), node))
             return true;
     return false;
 }
@@ -62,16 +63,19 @@ bool cr_plan_awaits_kubelet(const struct plan_ctx *ctx, const struct plan_consum
     return false;
 }
 
-struct cr_gate cr_plan_kubelet_cache_gate(struct plan_ctx *ctx, struct plan_consumer *consumer)
+struct cr_gate cr_plan_kubelet_cache_gate(const struct plan_question *q)
 {
+    const struct plan_consumer *consumer = q->consumer;
     for (size_t i = 0; i < consumer->world->pods_len; i++) {
-        if (!cr_plan_awaits_kubelet(ctx, consumer, i))
+        if (!cr_plan_awaits_kubelet(q->ctx, consumer, i))
             continue;
-        cr_plan_requeue_restart(ctx->plan, ends_ms(ctx, consumer) - ctx->world->now_ms);
-        return cr_gate_make(CR_HOLD_KUBELET,
-                            "kubelet: waits a moment for pod %s to show the new leaf: before, a new pod of its node "
-                            "would mount the old Secret as well",
-                            consumer->world->pods[i].name);
+        struct cr_gate gate =
+            cr_gate_make(CR_HOLD_KUBELET,
+                         "kubelet: waits a moment for pod %s to show the new leaf: before, a new pod of its node "
+                         "would mount the old Secret as well",
+                         consumer->world->pods[i].name);
+        gate.look_again_ms = ends_ms(q->ctx, consumer) - q->ctx->world->now_ms;
+        return gate;
     }
     return CR_GATE_OPEN;
 }

@@ -26,13 +26,15 @@ static bool is_rolling(const struct plan_consumer *consumer)
 }
 
 /* One that has failed, or waits for a person, takes nothing away any more. */
-void cr_plan_find_under_way(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+bool cr_plan_is_under_way(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     const struct cr_world_claim *claim = &consumer->world->claim;
-    if (consumer->under_way || !consumer->world->found || cr_policy_kind_by_api(consumer->spec->kind) ||
+    if (cr_plan_evictions_go_on(ctx, consumer))
+        return true;
+    if (!consumer->world->found || cr_policy_kind_by_api(consumer->spec->kind) ||
         (ctx->world->limits.remembers && !claim->ours))
-        return;
-    consumer->under_way = claim->unanswered || (is_rolling(consumer) && (claim->ours || is_ours(consumer)));
+        return false;
+    return claim->unanswered || (is_rolling(consumer) && (claim->ours || is_ours(consumer)));
 }
 
 void cr_plan_begin(struct plan_ctx *ctx, struct plan_consumer *consumer)
@@ -49,61 +51,4 @@ void cr_plan_list_under_way(struct plan_ctx *ctx)
     for (size_t i = 0; i < ctx->consumers_len; i++)
         if (ctx->consumers[i].under_way && !ctx->consumers[i].begins)
             PLAN_PUSH(plan->under_way, plan->under_way_len, i);
-}
-
-/* --- the gates --- */
-
-struct cr_gate cr_plan_other_failed(void)
-{
-    return cr_gate_make(CR_HOLD_OTHER_ROLLOUT_FAILED,
-                        "restart.maxConcurrent: the rollout of another consumer has failed");
-}
-
-/* A consumer that is restarted already, for an earlier change, has its place. */
-struct cr_gate cr_plan_concurrency(struct plan_ctx *ctx, struct plan_consumer *consumer)
-{
-    const char *first = NULL;
-    int others = 0;
-    /* The next one would likely fail the same way. */
-    if (ctx->rollout_failed)
-        return cr_plan_other_failed();
-    for (size_t i = 0; i < ctx->consumers_len; i++) {
-        const struct plan_consumer *other = &ctx->consumers[i];
-        if (other == consumer || !other->under_way)
-            continue;
-        if (!others++)
-            first = other->spec->name;
-    }
-    if (others < ctx->world->policy->restart.max_concurrent)
-        return CR_GATE_OPEN;
-    return cr_gate_make(CR_HOLD_MAX_CONCURRENT, "restart.maxConcurrent: waits for %s", first);
-}
-
-/* The numbers in it are the limits', so that it stays the same while others come and go. */
-static struct cr_gate ask_limits(const struct plan_ctx *ctx)
-{
-    const struct cr_world_limits *limits = &ctx->world->limits;
-    if (limits->unknown)
-        return cr_gate_make(CR_HOLD_LIMIT,
-                            "limit: after a start of the operator, all policies are looked at before a restart begins");
-    if (limits->total && limits->total_free <= ctx->begun)
-        return cr_gate_make(CR_HOLD_LIMIT,
-                            "limit: as many workloads are being restarted as may be at a time in all namespaces "
-                            "(--max-restarts %d)",
-                            limits->total);
-    if (limits->per_namespace && limits->namespace_free <= ctx->begun)
-        return cr_gate_make(CR_HOLD_LIMIT,
-                            "limit: as many workloads are being restarted as may be at a time in this namespace "
-                            "(--max-restarts-per-namespace %d)",
-                            limits->per_namespace);
-    return CR_GATE_OPEN;
-}
-
-struct cr_gate cr_plan_limit(struct plan_ctx *ctx, struct plan_consumer *consumer)
-{
-    if (consumer->under_way || consumer->world->claim.any)
-        return CR_GATE_OPEN;
-    struct cr_gate gate = ask_limits(ctx);
-    ctx->plan->waits_for_limit = ctx->plan->waits_for_limit || gate.hold;
-    return gate;
 }

@@ -1,10 +1,17 @@
 /* Names that clients ask for, as far as the policy says them (verify.serverName), or an Ingress or a Gateway that it
- * has as a consumer (their hosts; of others see plan_hosts.c), and leaves that are not for them. Such a leaf is valid,
- * and every client that verifies names refuses it: rolled out, it is an outage that looks like success.
+ * has as a consumer (their hosts), and leaves that are not for them. Such a leaf is valid, and every client that
+ * verifies names refuses it: rolled out, it is an outage that looks like success.
  *
  * Which leaf an endpoint shows is certain where it names the Secret, or where the workload uses no other that may have
  * a leaf. Else a Secret answers for a name only if its leaf was for that name before, and no other leaf of the workload
- * is. */
+ * is.
+ *
+ * Names in use that are not written in the policy are the hosts for which Ingresses and Gateways of its namespace show
+ * a Secret of it, where the operator looks at them (--hosts-in-use), be they consumers or not.
+ *
+ * A leaf that is not for such a host is held where the one that pods have is for it. Where that is not either, holding
+ * would mend nothing, and would keep a renewal from clients that ask for other names: it is reported. So a user who may
+ * write an Ingress can hold no leaf that takes no name away. */
 #include "policy/rules/plan_internal.h"
 
 #include "api/missing_name.h"
@@ -29,7 +36,8 @@ static bool is_mounted(const struct cr_json *pod_spec, const char *secret)
     return false;
 }
 
-const struct cr_world_secret *cr_plan_world_secret(const struct plan_ctx *ctx, const char *name)
+/* A Secret of the policy as it is now, by its name; borrowed. NULL: the policy has none of that name. */
+static const struct cr_world_secret *world_secret(const struct plan_ctx *ctx, const char *name)
 {
     const struct cr_policy *policy = ctx->world->policy;
     const struct cr_policy_secret *own = cr_policy_secret_of(policy, name);
@@ -38,7 +46,7 @@ const struct cr_world_secret *cr_plan_world_secret(const struct plan_ctx *ctx, c
 
 static bool may_have_leaf(const struct plan_ctx *ctx, const struct cr_json *pod_spec, const char *secret)
 {
-    const struct cr_world_secret *own = cr_plan_world_secret(ctx, secret);
+    const struct cr_world_secret *own = world_secret(ctx, secret);
     return own ? !own->material || own->material->has_leaf : is_mounted(pod_spec, secret);
 }
 
@@ -79,7 +87,8 @@ void cr_plan_names_dispose(struct plan_ctx *ctx)
 
 /* --- which leaf a name belongs to --- */
 
-bool cr_plan_was_for(const struct cr_secret_status *secret, const char *name)
+/* Whether a leaf that its consumers may have is for the name. */
+static bool was_for(const struct cr_secret_status *secret, const char *name)
 {
     return (secret->has_settled && cr_leaf_names_cover(&secret->settled.names, name)) ||
            (secret->pending.set && cr_leaf_names_cover(&secret->pending.target.names, name));
@@ -107,7 +116,7 @@ static bool answers_for(const struct plan_ctx *ctx, size_t consumer, const struc
         return cr_streq(endpoint->secret_name, secret->name);
     if (!cr_strvec_has(leaves, secret->name))
         return false;
-    return leaves->len == 1 || (cr_plan_was_for(secret, endpoint->server_name) &&
+    return leaves->len == 1 || (was_for(secret, endpoint->server_name) &&
                                 !some_leaf_is_for(ctx, consumer, secret->name, endpoint->server_name));
 }
 
@@ -125,7 +134,7 @@ static bool has_its_name(const struct plan_ctx *ctx, size_t consumer, const stru
         return false;
     if (!endpoint->secret_name)
         return some_leaf_is_for(ctx, consumer, NULL, endpoint->server_name);
-    const struct cr_world_secret *secret = cr_plan_world_secret(ctx, endpoint->secret_name);
+    const struct cr_world_secret *secret = world_secret(ctx, endpoint->secret_name);
     return secret && secret->material && cr_leaf_names_cover(&secret->material->names, endpoint->server_name);
 }
 
@@ -147,7 +156,7 @@ struct plan_names_checked cr_plan_names_checked(const struct plan_ctx *ctx)
 enum cr_on_missing_name cr_plan_on_missing_name(const struct plan_ctx *ctx, const char *secret,
                                                 enum cr_on_missing_name otherwise)
 {
-    const struct cr_world_secret *own = cr_plan_world_secret(ctx, secret);
+    const struct cr_world_secret *own = world_secret(ctx, secret);
     enum cr_on_missing_name value = CR_ON_MISSING_NAME_HOLD;
     if (!own || !own->on_missing_name)
         return otherwise;
@@ -157,14 +166,16 @@ enum cr_on_missing_name cr_plan_on_missing_name(const struct plan_ctx *ctx, cons
 
 /* --- in words --- */
 
-size_t cr_plan_add_name(struct cr_buf *text, size_t before, const char *name, const char *of)
+/* Adds a name to a sentence that shows the first few. before: how many names there are already; of: what asks for the
+ * name. Returns how many there are now. */
+static size_t add_name(struct cr_buf *text, size_t before, const char *name, const char *of)
 {
     if (before < MISSING_SHOWN)
         cr_buf_printf(text, "%s%.*s (%s)", before ? ", " : "", NAME_SHOWN, name, of);
     return before + 1;
 }
 
-void cr_plan_end_names(struct cr_buf *text, size_t count)
+static void end_names(struct cr_buf *text, size_t count)
 {
     if (count > MISSING_SHOWN)
         cr_buf_printf(text, " and %zu more", count - MISSING_SHOWN);
@@ -191,8 +202,33 @@ static size_t add_missing(const struct plan_ctx *ctx, size_t consumer, const str
         if (!is_missing(ctx, consumer, endpoint, secret, leaf))
             continue;
         cr_autofree char *of = cr_asprintf("port %d of consumer %s", endpoint->port, spec->name);
-        count = cr_plan_add_name(text, count, endpoint->server_name, of);
+        count = add_name(text, count, endpoint->server_name, of);
     }
+    return count;
+}
+
+static bool is_reported(const struct plan_ctx *ctx, const char *secret)
+{
+    return cr_plan_on_missing_name(ctx, secret, CR_ON_MISSING_NAME_HOLD) == CR_ON_MISSING_NAME_REPORT;
+}
+
+static size_t add_host(struct cr_buf *text, size_t before, const struct cr_world_host *host)
+{
+    cr_autofree char *of = cr_asprintf("%s %s", host->kind, host->object);
+    return add_name(text, before, host->host, of);
+}
+
+/* Adds the hosts of Ingresses and Gateways for which the leaf is held. */
+static size_t add_held_hosts(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
+                             const struct cr_material *leaf, size_t before, struct cr_buf *text)
+{
+    const struct cr_world_secret *now = world_secret(ctx, secret->name);
+    if (is_reported(ctx, secret->name))
+        return before;
+    size_t count = before;
+    for (size_t i = 0; now && i < now->hosts_len; i++)
+        if (!cr_leaf_names_cover(&leaf->names, now->hosts[i].host) && was_for(secret, now->hosts[i].host))
+            count = add_host(text, count, &now->hosts[i]);
     return count;
 }
 
@@ -209,10 +245,10 @@ char *cr_plan_missing_names(const struct plan_ctx *ctx, const struct cr_secret_s
             count = add_missing(ctx, i, secret, leaf, count, &missing);
     bool of_policy = count > 0;
     if (leaf->has_leaf)
-        count = cr_plan_add_held_hosts(ctx, secret, leaf, count, &missing);
+        count = add_held_hosts(ctx, secret, leaf, count, &missing);
     if (!count)
         return NULL;
-    cr_plan_end_names(&missing, count);
+    end_names(&missing, count);
     list_names(&names, &leaf->names);
     return cr_asprintf("the leaf is not for %s, which clients ask for; it is for %s. Pods go on with the one that they "
                        "have. Issue a leaf with that name, or correct %s; with %s it is rolled out all the same",
@@ -272,7 +308,7 @@ char *cr_plan_reported_names(const struct plan_ctx *ctx, const struct plan_consu
     }
     if (!count)
         return NULL;
-    cr_plan_end_names(&missing, count);
+    end_names(&missing, count);
     cr_autofree char *of = cr_strvec_join(&secrets, ", ");
     return cr_asprintf("%s: the leaf of Secret %s is not for %s; %s", consumer->spec->name, of, cr_buf_text(&missing),
                        why);
@@ -289,4 +325,82 @@ char *cr_plan_lost_names(const struct cr_material *before, const struct cr_mater
         return NULL;
     list_names(&text, &lost);
     return cr_asprintf("the new leaf is not for %s any more", cr_buf_text(&text));
+}
+
+/* --- hosts that hold nothing --- */
+
+static void add_line(struct cr_buf *text, char *line)
+{
+    cr_buf_printf(text, "%s%s", text->len ? "; " : "", line);
+    free(line);
+}
+
+/* That one says so itself (cr_plan_reported_names). */
+static bool is_consumer(const struct plan_ctx *ctx, const struct cr_world_host *host)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    for (size_t i = 0; i < policy->consumers_len; i++)
+        if (cr_streq(policy->consumers[i].target, host->object) && cr_streq(policy->consumers[i].kind, host->kind))
+            return true;
+    return false;
+}
+
+static bool add_unheld_hosts(const struct plan_ctx *ctx, size_t secret, struct cr_buf *text)
+{
+    const struct cr_world_secret *now = &ctx->world->secrets[secret];
+    CR_CLEANUP(cr_buf) struct cr_buf missing = CR_BUF_INIT(0);
+    size_t count = 0;
+    for (size_t i = 0; now->material && now->material->has_leaf && i < now->hosts_len; i++)
+        if (!cr_leaf_names_cover(&now->material->names, now->hosts[i].host) && !is_consumer(ctx, &now->hosts[i]))
+            count = add_host(&missing, count, &now->hosts[i]);
+    if (!count)
+        return false;
+    end_names(&missing, count);
+    add_line(text, cr_asprintf("the leaf of Secret %s is not for %s; %s", ctx->world->policy->secrets[secret].name,
+                               cr_buf_text(&missing),
+                               is_reported(ctx, ctx->world->policy->secrets[secret].name)
+                                   ? "it is rolled out all the same (annotation " CR_MISSING_NAME_ANNOTATION ": Report)"
+                                   : "nothing is held, since pods have no leaf that is"));
+    return true;
+}
+
+static bool add_unknown_word(const struct plan_ctx *ctx, size_t secret, struct cr_buf *text)
+{
+    enum cr_on_missing_name value = CR_ON_MISSING_NAME_HOLD;
+    const char *said = ctx->world->secrets[secret].on_missing_name;
+    if (!said || cr_on_missing_name_parse(said, &value))
+        return false;
+    add_line(text,
+             cr_asprintf("Secret %s: its annotation " CR_MISSING_NAME_ANNOTATION " is neither Hold nor Report, but "
+                         "'%s'; it counts as Hold",
+                         ctx->world->policy->secrets[secret].name, said));
+    return true;
+}
+
+static bool add_what_is_too_many(const struct plan_ctx *ctx, struct cr_buf *text)
+{
+    const struct cr_world_beyond *beyond = &ctx->world->beyond;
+    if (beyond->host_objects)
+        add_line(text, cr_asprintf("the hosts of %zu Ingresses and Gateways that name its Secrets, the youngest, are "
+                                   "not looked at: they hold no leaf",
+                                   beyond->host_objects));
+    if (beyond->hosts)
+        add_line(text, cr_strdup("the Ingresses and Gateways that name its Secrets have more hosts than are looked "
+                                 "at: the rest hold no leaf"));
+    return beyond->host_objects || beyond->hosts;
+}
+
+const char *cr_plan_add_host_warnings(const struct plan_ctx *ctx, struct cr_buf *text)
+{
+    const char *reason = NULL;
+    for (size_t i = 0; i < ctx->world->policy->secrets_len; i++) {
+        if (add_unknown_word(ctx, i, text) && !reason)
+            reason = "UnknownAnnotation";
+        /* What is held says which hosts it is held for. */
+        const struct cr_secret_status *secret =
+            cr_status_secret(&ctx->plan->status, ctx->world->policy->secrets[i].name);
+        if (!secret->problem_reason && add_unheld_hosts(ctx, i, text) && !reason)
+            reason = CR_PROBLEM_NAME_MISSING;
+    }
+    return add_what_is_too_many(ctx, text) && !reason ? "TooManyHosts" : reason;
 }

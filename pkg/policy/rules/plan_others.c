@@ -66,7 +66,7 @@ bool cr_plan_waits_for_other(const struct plan_ctx *ctx, const struct plan_consu
 }
 
 /* The other policy's status wakes this one. Where the two cannot be compared, time decides as well. */
-static void look_again(const struct plan_ctx *ctx, const struct cr_world_other *other, int64_t since_ms)
+static void look_again(struct plan_ctx *ctx, const struct cr_world_other *other, int64_t since_ms)
 {
     int64_t waited_ms = ctx->world->now_ms - since_ms;
     cr_plan_requeue(ctx->plan, cr_look_again_ms(LOOK_AGAIN_MS, waited_ms));
@@ -74,21 +74,20 @@ static void look_again(const struct plan_ctx *ctx, const struct cr_world_other *
         cr_plan_requeue(ctx->plan, SEEN_BY_ALL_MS - waited_ms);
 }
 
-void cr_plan_wait_for_others(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+bool cr_plan_wait_for_others(struct plan_ctx *ctx, const struct plan_consumer *consumer, struct plan_stand *stand)
 {
-    struct cr_consumer_status *status = consumer->status;
-    if (status->state != CR_CONSUMER_IDLE && status->state != CR_CONSUMER_CONVERGED)
-        return;
     for (size_t k = 0; k < ctx->changes_len; k++) {
         const struct cr_world_other *other = waits_for(ctx, consumer, k);
         if (!other)
             continue;
-        cr_plan_set_held(status, CR_CONSUMER_VERIFYING,
-                         cr_gate_make(CR_HOLD_OTHER_POLICY, "CertRotationPolicy %s, which has Secret %s for it",
-                                      other->policy, ctx->changes[k].secret->name));
+        *stand =
+            cr_plan_stand_by(CR_CONSUMER_VERIFYING,
+                             cr_gate_make(CR_HOLD_OTHER_POLICY, "CertRotationPolicy %s, which has Secret %s for it",
+                                          other->policy, ctx->changes[k].secret->name));
         look_again(ctx, other, ctx->pending[k]->pending.since_ms);
-        return;
+        return true;
     }
+    return false;
 }
 
 char *cr_plan_others_reason(const struct plan_ctx *ctx, const struct plan_consumer *consumer)

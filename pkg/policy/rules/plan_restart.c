@@ -2,10 +2,37 @@
  * or a wait. */
 #include "policy/rules/plan_internal.h"
 
+#include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/strings.h"
 
 enum { WAIT_AGAIN_MS = 5 * 1000 }; /* at first, beside the events of the workload and its pods */
+
+/* --- kinds that are not restarted by their pod template --- */
+
+/* An Argo Rollout would take a changed template for a new version, and go through its canary; it is restarted by
+ * spec.restartAt instead: its controller evicts, within budgets, whatever pod was created before (rollout/restart.go of
+ * github.com/argoproj/argo-rollouts, argo-rollouts.readthedocs.io, "Restarting Rollout Pods"). So there the time of its
+ * creation distinguishes a new pod. */
+bool cr_plan_restarts_by_time(const struct plan_consumer *consumer)
+{
+    return cr_consumer_kind_of(consumer->spec->kind)->restart_at;
+}
+
+/* When a restart by time takes place: in whole seconds, after the creation of each existing pod; for other kinds, now.
+ */
+static int64_t restart_at_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    int64_t at_ms = ctx->world->now_ms;
+    if (!cr_plan_restarts_by_time(consumer))
+        return at_ms;
+    /* Pods have the API server's clock, in seconds. Ours may be behind it: then those that are there now would be as
+     * good as restarted. */
+    for (size_t i = 0; i < consumer->world->pods_len; i++)
+        if (consumer->world->pods[i].created_ms + 1000 > at_ms)
+            at_ms = consumer->world->pods[i].created_ms + 1000;
+    return at_ms - at_ms % 1000;
+}
 
 /* --- one restart per rotation --- */
 
@@ -34,7 +61,7 @@ static int64_t generation_of(const struct plan_consumer *consumer)
 }
 
 /* Written when the template is seen to carry the annotation; so also after a crash between the two. */
-static void note_restart(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+static void note_restart(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     cr_autofree char *ids = cr_plan_rotations_of(ctx, consumer);
     if (cr_streq(consumer->status->restarted_for, ids) && !consumer->status->evicted_until_ms)
@@ -71,30 +98,32 @@ static bool all_pods_have_all(const struct plan_ctx *ctx, const struct plan_cons
 }
 
 /* All that should be there have it. */
-static void arrive(const struct plan_consumer *consumer)
+static struct plan_stand arrived(const struct plan_consumer *consumer)
 {
-    if (!cr_plan_await_drain(consumer))
-        cr_plan_set_state(consumer->status, CR_CONSUMER_CONVERGED);
+    return cr_plan_drains(consumer) ? cr_plan_draining(consumer) : cr_plan_stand(CR_CONSUMER_CONVERGED);
 }
 
-struct cr_gate cr_plan_still_stale(void)
+struct plan_stand cr_plan_still_stale(void)
 {
-    return cr_gate_make(CR_HOLD_STILL_STALE, "new pods go on serving the old leaf: is it copied somewhere?");
+    return cr_plan_stand_by(
+        CR_CONSUMER_BLOCKED,
+        cr_gate_make(CR_HOLD_STILL_STALE, "new pods go on serving the old leaf: is it copied somewhere?"));
 }
 
-static void wait_for_evidence(struct plan_ctx *ctx, struct plan_consumer *consumer)
+static struct plan_stand wait_for_evidence(struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    if (all_pods_have_all(ctx, consumer)) {
-        arrive(consumer);
-        return;
-    }
-    if (consumer->world->evictions >= CR_PLAN_EVICTIONS_MAX && consumer->status->pods.stale) {
-        cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, cr_plan_still_stale());
-        return;
-    }
-    if (!cr_plan_await_drain(consumer))
-        cr_plan_set_held(consumer->status, CR_CONSUMER_VERIFYING, cr_plan_switched_off(ctx));
+    if (all_pods_have_all(ctx, consumer))
+        return arrived(consumer);
+    if (consumer->world->evictions >= CR_PLAN_EVICTIONS_MAX && consumer->status->pods.stale)
+        return cr_plan_still_stale();
     cr_plan_look_again(ctx, consumer, WAIT_AGAIN_MS);
+    int64_t delay_ms = cr_plan_delay_left_ms(ctx, consumer);
+    if (delay_ms)
+        cr_plan_requeue(ctx->plan, delay_ms);
+    if (cr_plan_drains(consumer))
+        return cr_plan_draining(consumer);
+    CR_CLEANUP(plan_answer) struct plan_answer off = cr_plan_ask(ctx, consumer, PLAN_TO_ACT);
+    return cr_plan_stand_by(CR_CONSUMER_VERIFYING, cr_gate_steal(&off.gate));
 }
 
 static struct cr_json *restart_annotations(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
@@ -131,34 +160,39 @@ static bool carries_its_memory(const struct plan_ctx *ctx, const struct plan_con
     return true;
 }
 
-static void hold_undone(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+static struct plan_stand undone(const struct plan_consumer *consumer)
 {
-    struct cr_gate gate =
+    return cr_plan_stand_by(
+        CR_CONSUMER_BLOCKED,
         cr_gate_make(CR_HOLD_RESTART_UNDONE, "the restart was undone: its annotation is gone from %s",
-                     cr_plan_restarts_by_time(consumer) ? "the Rollout, or its restartAt" : "the pod template");
-    if (consumer->status->gate.hold != CR_HOLD_RESTART_UNDONE)
-        cr_plan_say_workload(ctx, true, index, cr_hold_event(gate.hold),
-                             cr_asprintf("%s; certroll does not restart it again before the next change", gate.text));
-    cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, gate);
+                     cr_plan_restarts_by_time(consumer) ? "the Rollout, or its restartAt" : "the pod template"));
 }
 
-void cr_plan_hold(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, struct cr_gate gate)
+void cr_plan_note_wait(struct plan_ctx *ctx, const struct cr_gate *gate)
 {
-    const char *event = cr_hold_event(gate.hold);
-    if (event && !cr_streq(event, cr_hold_event(consumer->status->gate.hold)))
-        cr_plan_say_workload(ctx, true, index, event, cr_strdup(gate.text));
-    bool blocked = cr_hold_needs_a_person(gate.hold);
-    cr_plan_set_held(consumer->status, blocked ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, gate);
+    if (gate->look_again_ms)
+        cr_plan_requeue_restart(ctx->plan, gate->look_again_ms);
+    ctx->plan->waits_for_limit = ctx->plan->waits_for_limit || gate->hold == CR_HOLD_LIMIT;
 }
 
-/* In mode Plan: once for each change. */
-static void say_planned(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index)
+struct plan_stand cr_plan_held(struct cr_gate gate)
 {
-    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, consumer->status);
-    if (known && known->gate.hold == CR_HOLD_PLAN_MODE && known->since_ms == consumer->since_ms)
+    return cr_plan_stand_by(cr_hold_needs_a_person(gate.hold) ? CR_CONSUMER_BLOCKED : CR_CONSUMER_PENDING, gate);
+}
+
+/* In mode Plan: which way would be taken now, if nothing else forbids a restart. */
+static void show_way(const struct plan_ctx *ctx, struct plan_consumer *consumer)
+{
+    static const char *const would[] = {
+        [CR_BUDGET_ROLL] = "roll", [CR_BUDGET_EVICT] = "evict pod by pod", [CR_BUDGET_BLOCKED] = "be blocked"};
+    CR_CLEANUP(plan_answer) struct plan_answer answer = cr_plan_ask(ctx, consumer, PLAN_TO_PROPOSE);
+    if (answer.gate.hold)
         return;
-    cr_plan_say_workload(ctx, false, index, "RestartPlanned",
-                         cr_asprintf("%s Not done in mode Plan.", consumer->decision.reason));
+    CR_CLEANUP(cr_budget_verdict) struct cr_budget_verdict way = cr_plan_way(ctx, consumer);
+    cr_autofree char *why = consumer->decision.reason;
+    consumer->decision.reason =
+        cr_asprintf("%s Would %s%s%s.", cr_or_empty(why), would[way.way], way.text ? ": " : "", cr_or_empty(way.text));
+    cr_strset(&consumer->status->reason, consumer->decision.reason);
 }
 
 /* Others have replaced all pods since, with the new material, or we have, one by one. */
@@ -169,38 +203,34 @@ static bool is_replaced(const struct plan_ctx *ctx, const struct plan_consumer *
     return stands && all_pods_have_all(ctx, consumer);
 }
 
-static void fail(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+static struct plan_stand failed(const struct plan_consumer *consumer)
 {
-    enum cr_consumer_state before = consumer->status->state;
-    cr_plan_set_held(consumer->status, CR_CONSUMER_FAILED,
-                     cr_gate_make(CR_HOLD_ROLLOUT_FAILED, "%s", consumer->rollout.message));
-    if (before != CR_CONSUMER_FAILED)
-        cr_plan_say_workload(ctx, true, index, cr_hold_event(CR_HOLD_ROLLOUT_FAILED),
-                             cr_asprintf("%s; certroll restarts nothing more of this policy until it is mended",
-                                         consumer->rollout.message));
+    return cr_plan_stand_by(CR_CONSUMER_FAILED, cr_gate_make(CR_HOLD_ROLLOUT_FAILED, "%s", consumer->rollout.message));
 }
 
 /* What the API server said when it was last tried. */
-static void hold_refused(const struct plan_consumer *consumer)
+static struct plan_stand refused(const struct plan_consumer *consumer)
 {
-    cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED,
-                     cr_gate_make(consumer->world->refused_by_budget ? CR_HOLD_REFUSED_BY_BUDGET : CR_HOLD_REFUSED,
-                                  "%s", consumer->world->refused));
+    return cr_plan_stand_by(
+        CR_CONSUMER_BLOCKED,
+        cr_gate_make(consumer->world->refused_by_budget ? CR_HOLD_REFUSED_BY_BUDGET : CR_HOLD_REFUSED, "%s",
+                     consumer->world->refused));
 }
 
 /* Past a budget, or the only pod goes: that is worth a warning. */
-static const char *warns_of(const struct plan_consumer *consumer)
+static const char *warns_of(const struct cr_budget_verdict *way)
 {
-    if (!consumer->way.warning)
+    if (!way->warning)
         return NULL;
-    return consumer->way.reason == CR_BUDGET_BEYOND ? "BudgetExceeded" : "OnlyPodGoes";
+    return way->reason == CR_BUDGET_BEYOND ? "BudgetExceeded" : "OnlyPodGoes";
 }
 
-static void roll(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, bool refused)
+static void roll(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t index,
+                 const struct cr_budget_verdict *way)
 {
     if (!cr_plan_restarts_are_recorded(ctx->world->status, consumer->status))
         ctx->plan->record_first = true;
-    int64_t at_ms = cr_plan_restart_at_ms(ctx, consumer);
+    int64_t at_ms = restart_at_ms(ctx, consumer);
     PLAN_PUSH(ctx->plan->restarts, ctx->plan->restarts_len,
               {.consumer = index,
                .annotations = restart_annotations(ctx, consumer, at_ms),
@@ -208,67 +238,49 @@ static void roll(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t in
                .why = cr_strdup(consumer->decision.reason),
                .secrets = secrets_of(ctx, consumer),
                .rotations = cr_plan_rotations_of(ctx, consumer),
-               .warns = warns_of(consumer),
-               .warning = cr_strdup_or_null(warns_of(consumer) ? consumer->way.text : NULL),
+               .warns = warns_of(way),
+               .warning = cr_strdup_or_null(warns_of(way) ? way->text : NULL),
                .carries_memory = carries_its_memory(ctx, consumer),
-               .under_budget = consumer->way.reason == CR_BUDGET_FITS});
-    if (refused)
-        hold_refused(consumer);
-    else
-        cr_plan_set_state(consumer->status, CR_CONSUMER_PENDING);
+               .under_budget = way->reason == CR_BUDGET_FITS});
 }
 
-static void go_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+static struct plan_stand go_on(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
-    if (consumer->rollout.state == CR_ROLLOUT_FAILED) {
-        fail(ctx, consumer, index);
-        return;
-    }
-    struct cr_gate gate = cr_plan_gate_again(ctx, consumer);
-    if (gate.hold)
-        cr_plan_hold(ctx, consumer, index, gate);
-    else
-        cr_plan_evict_on(ctx, consumer, index);
+    if (consumer->rollout.state == CR_ROLLOUT_FAILED)
+        return failed(consumer);
+    CR_CLEANUP(plan_answer) struct plan_answer answer = cr_plan_ask(ctx, consumer, PLAN_TO_GO_ON);
+    return answer.gate.hold ? cr_plan_held(cr_gate_steal(&answer.gate)) : cr_plan_evict_on(ctx, consumer, index);
 }
 
-static void begin(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, bool refused)
+/* was_refused: that stays in sight while it is tried again. */
+static struct plan_stand begin(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, bool was_refused)
 {
-    struct cr_gate gate = cr_plan_gate(ctx, consumer);
-    if (gate.hold) {
-        if (gate.hold == CR_HOLD_PLAN_MODE)
-            say_planned(ctx, consumer, index);
-        cr_plan_hold(ctx, consumer, index, gate);
-        return;
-    }
-    if (consumer->way.way == CR_BUDGET_EVICT) {
-        cr_plan_evict_first(ctx, consumer, index);
-        return;
-    }
+    CR_CLEANUP(plan_answer) struct plan_answer answer = cr_plan_ask(ctx, consumer, PLAN_TO_BEGIN);
+    cr_plan_note_wait(ctx, &answer.gate);
+    if (answer.gate.hold == CR_HOLD_PLAN_MODE)
+        show_way(ctx, consumer);
+    if (answer.gate.hold)
+        return cr_plan_held(cr_gate_steal(&answer.gate));
+    if (answer.way.way == CR_BUDGET_EVICT)
+        return cr_plan_evict_first(ctx, consumer, index, &answer.way);
     cr_plan_begin(ctx, consumer);
-    roll(ctx, consumer, index, refused);
+    roll(ctx, consumer, index, &answer.way);
+    return was_refused ? refused(consumer) : cr_plan_stand(CR_CONSUMER_PENDING);
 }
 
-static void restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+static struct plan_stand restart(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
-    if (is_replaced(ctx, consumer)) {
-        arrive(consumer);
-        return;
-    }
-    if (was_undone(ctx, consumer)) {
-        hold_undone(ctx, consumer, index);
-        return;
-    }
+    if (is_replaced(ctx, consumer))
+        return arrived(consumer);
+    if (was_undone(ctx, consumer))
+        return undone(consumer);
     /* Refused before: said meanwhile, and tried again after a pause. */
-    bool refused = consumer->world->refused && consumer->world->refused_until_ms > consumer->since_ms;
-    if (refused && ctx->world->now_ms < consumer->world->refused_until_ms) {
-        hold_refused(consumer);
+    bool was_refused = consumer->world->refused && consumer->world->refused_until_ms > consumer->since_ms;
+    if (was_refused && ctx->world->now_ms < consumer->world->refused_until_ms) {
         cr_plan_requeue_restart(ctx->plan, consumer->world->refused_until_ms - ctx->world->now_ms);
-        return;
+        return refused(consumer);
     }
-    if (consumer->evicts)
-        go_on(ctx, consumer, index);
-    else
-        begin(ctx, consumer, index, refused);
+    return consumer->evicts ? go_on(ctx, consumer, index) : begin(ctx, consumer, index, was_refused);
 }
 
 /* Pods below a StatefulSet's partition stay on the old template as long as their owner wants it. */
@@ -278,53 +290,38 @@ static bool kept_by_partition(const struct plan_consumer *consumer)
            cr_json_int_at(consumer->world->workload, 0, "spec", "updateStrategy", "rollingUpdate", "partition") > 0;
 }
 
-static void follow_rollout(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+static struct plan_stand follow_rollout(struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    struct cr_consumer_status *status = consumer->status;
     switch (consumer->rollout.state) {
     case CR_ROLLOUT_COMPLETE:
         if (kept_by_partition(consumer))
-            cr_plan_set_held(status, CR_CONSUMER_BLOCKED,
-                             cr_gate_make(CR_HOLD_PARTITION, "updateStrategy.rollingUpdate.partition keeps old pods"));
-        else
-            wait_for_evidence(ctx, consumer);
-        return;
+            return cr_plan_stand_by(
+                CR_CONSUMER_BLOCKED,
+                cr_gate_make(CR_HOLD_PARTITION, "updateStrategy.rollingUpdate.partition keeps old pods"));
+        return wait_for_evidence(ctx, consumer);
     case CR_ROLLOUT_FAILED:
-        fail(ctx, consumer, index);
-        return;
+        return failed(consumer);
     case CR_ROLLOUT_PAUSED:
-        cr_plan_set_held(status, CR_CONSUMER_BLOCKED, cr_plan_paused());
-        return;
+        return cr_plan_stand_by(CR_CONSUMER_BLOCKED, cr_plan_paused());
     case CR_ROLLOUT_MANUAL:
-        if (status->pods.stale)
-            cr_plan_set_held(
-                status, CR_CONSUMER_BLOCKED,
+        if (consumer->status->pods.stale)
+            return cr_plan_stand_by(
+                CR_CONSUMER_BLOCKED,
                 cr_gate_make(CR_HOLD_ON_DELETE, "updateStrategy OnDelete: the old pods must be deleted by hand"));
-        else
-            wait_for_evidence(ctx, consumer);
-        return;
+        return wait_for_evidence(ctx, consumer);
     case CR_ROLLOUT_PROGRESSING:
-        if (!cr_plan_await_drain(consumer))
-            cr_plan_set_state(status, CR_CONSUMER_RESTARTING);
-        cr_plan_look_again(ctx, consumer, WAIT_AGAIN_MS);
-        return;
+        break;
     }
+    cr_plan_look_again(ctx, consumer, WAIT_AGAIN_MS);
+    return cr_plan_drains(consumer) ? cr_plan_draining(consumer) : cr_plan_stand(CR_CONSUMER_RESTARTING);
 }
 
-void cr_plan_act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
+struct plan_stand cr_plan_act(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
-    if (!consumer->concerned)
-        return;
-    if (consumer->needs_restart) {
-        restart(ctx, consumer, index);
-    } else if (consumer->restarted) {
-        note_restart(ctx, consumer);
-        follow_rollout(ctx, consumer, index);
-    } else {
-        wait_for_evidence(ctx, consumer);
-    }
-    if (consumer->change_held)
-        cr_plan_set_held(consumer->status, CR_CONSUMER_BLOCKED, cr_gate_copy(&consumer->held_by));
-    cr_plan_say_stuck(ctx, consumer, index);
-    cr_plan_follow_up(ctx, consumer, index);
+    if (consumer->needs_restart)
+        return restart(ctx, consumer, index);
+    if (!consumer->restarted)
+        return wait_for_evidence(ctx, consumer);
+    note_restart(ctx, consumer);
+    return follow_rollout(ctx, consumer);
 }

@@ -1,3 +1,4 @@
+/* What changed in the Secrets, against what is remembered of them. What pods should not get is a problem, and holds. */
 #include "policy/rules/plan_internal.h"
 
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "catalogue/usage.h"
 #include "pki/paths.h"
 
 static void name_rotation(const struct cr_policy *policy, const struct cr_secret_status *secret,
@@ -79,35 +81,12 @@ static int64_t whole_seconds(int64_t now_ms)
     return now_ms - now_ms % 1000;
 }
 
-/* Owned words, with the names of some opaque keys. */
-static char *describe(const struct cr_pending_change *pending)
-{
-    enum { SHOWN = 5 };
-    CR_CLEANUP(cr_buf) struct cr_buf names = CR_BUF_INIT(0);
-    for (size_t i = 0; i < pending->opaque_keys.len && i < SHOWN; i++)
-        cr_buf_printf(&names, "%s%s", i ? ", " : " (", pending->opaque_keys.items[i]);
-    if (names.len)
-        cr_buf_puts(&names, pending->opaque_keys.len > SHOWN ? ", ...)" : ")");
-    cr_autofree char *what = cr_diff_describe(pending->changes);
-    return cr_asprintf("%s%s", what, cr_buf_text(&names));
-}
-
 /* The first is that of those that came one after the other without a pause as long as it takes to coalesce them. */
 static void set_since(struct cr_pending_change *pending, int64_t since_ms, int64_t pause_ms)
 {
     bool goes_on = pending->set && since_ms >= pending->first_ms && since_ms - pending->since_ms < pause_ms;
     pending->first_ms = goes_on ? pending->first_ms : since_ms;
     pending->since_ms = since_ms;
-}
-
-/* No client is known to ask for them, so nothing is held. */
-static void say_lost_names(struct plan_ctx *ctx, const struct cr_secret_status *secret)
-{
-    cr_autofree char *lost = cr_plan_lost_names(&secret->settled, &secret->pending.target);
-    if (lost)
-        cr_plan_say_secret(
-            ctx->plan, true, secret, "NamesLost",
-            cr_asprintf("Secret %s: %s; it is rolled out, since the policy asks for none of them", secret->name, lost));
 }
 
 static void set_target(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now,
@@ -125,11 +104,6 @@ static void set_target(struct plan_ctx *ctx, struct cr_secret_status *secret, co
     name_rotation(ctx->world->policy, secret, now->resource_version, pending->id);
     cr_strset(&secret->observed_resource_version, now->resource_version);
     ctx->plan->record_first = true;
-
-    cr_autofree char *what = describe(pending);
-    cr_plan_say_secret(ctx->plan, false, secret, "ChangeSeen",
-                       cr_asprintf("Secret %s: %s (rotation %s)", secret->name, what, pending->id));
-    say_lost_names(ctx, secret);
 }
 
 static void supersede(struct plan_ctx *ctx, struct cr_secret_status *secret, const struct cr_world_secret *now)
@@ -264,13 +238,10 @@ static void compare(struct plan_ctx *ctx, struct cr_secret_status *secret, const
     set_target(ctx, secret, now, changes);
 }
 
-static void set_problem(struct plan_ctx *ctx, struct cr_secret_status *secret, const char *reason, const char *message)
+static void set_problem(struct cr_secret_status *secret, const char *reason, const char *message)
 {
-    bool news = !cr_streq(secret->problem_reason, reason);
     cr_strset(&secret->problem_reason, reason);
     cr_strset(&secret->problem_message, message);
-    if (news && reason)
-        cr_plan_say_secret(ctx->plan, true, secret, reason, cr_asprintf("Secret %s: %s", secret->name, message));
 }
 
 /* It was good when it was read; no write to the Secret happens when its certificate ends. */
@@ -305,12 +276,87 @@ static bool hold_for_names(struct plan_ctx *ctx, struct cr_secret_status *secret
     cr_autofree char *missing = cr_plan_missing_names(ctx, secret, now->material);
     if (!missing)
         return false;
-    set_problem(ctx, secret, CR_PROBLEM_NAME_MISSING, missing);
+    set_problem(secret, CR_PROBLEM_NAME_MISSING, missing);
     secret->problem_not_after_ms = now->material->not_after_ms;
     if (!secret->has_settled)
         compare(ctx, secret, now);
     return true;
 }
+
+/* Material that was there and is gone. It is far more often a mistake than a wish: the pods have the last good one, and
+ * a new pod would start without, or not start at all. */
+static const char *const meant = "If that is meant, take the Secret out of the policy and add it again";
+
+static bool has_entry(const struct cr_material *m, const char *name, size_t len)
+{
+    for (size_t i = 0; i < m->opaque_keys.len; i++)
+        if (cr_opaque_key_len(m->opaque_keys.items[i]) == len && strncmp(m->opaque_keys.items[i], name, len) == 0)
+            return true;
+    return false;
+}
+
+static bool picks(const struct cr_json *workload, const char *secret, const char *key)
+{
+    CR_CLEANUP(cr_usage_list) struct cr_usage_list usages = {0};
+    cr_usage_collect(cr_json_at(workload, "spec", "template", "spec"), secret, &usages);
+    for (size_t i = 0; i < usages.len; i++)
+        if (cr_strvec_has(&usages.items[i].keys, key))
+            return true;
+    return false;
+}
+
+/* The name of a consumer with pods that would not start without this key; NULL: none. */
+static const char *picked_by(const struct plan_ctx *ctx, const char *secret, const char *key)
+{
+    const struct cr_policy *policy = ctx->world->policy;
+    for (size_t i = 0; i < policy->consumers_len; i++)
+        if (ctx->world->consumers[i].found && picks(ctx->world->consumers[i].workload, secret, key))
+            return policy->consumers[i].name;
+    return NULL;
+}
+
+/* An entry beside the certificates may go (an issuer was configured to write no keystore any more), unless one needs
+ * it. */
+static char *vanished_entry(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
+                            const struct cr_material *now)
+{
+    const struct cr_material *before = &secret->settled;
+    if (now->opaque[0] && !now->opaque_keys.len)
+        return NULL; /* too many to distinguish them */
+    /* Remembered by other names of the policy (keys.opaque), or by a key that is lost: what is missing now may just not
+     * be looked at any more. Without a key now, the names still show it. */
+    if (!cr_streq(now->opaque, CR_OPAQUE_UNREAD) && !cr_opaque_comparable(before->opaque, now->opaque))
+        return NULL;
+    for (size_t i = 0; i < before->opaque_keys.len; i++) {
+        const char *element = before->opaque_keys.items[i];
+        if (has_entry(now, element, cr_opaque_key_len(element)))
+            continue;
+        cr_autofree char *key = cr_strndup(element, cr_opaque_key_len(element));
+        const char *consumer = picked_by(ctx, secret->name, key);
+        if (consumer)
+            return cr_asprintf("%s, which consumer %s takes, is gone; nothing is done until it is back. %s", key,
+                               consumer, meant);
+    }
+    return NULL;
+}
+
+/* In words, what was in the Secret and is missed now; NULL: nothing. Owned. */
+static char *say_vanished(const struct plan_ctx *ctx, const struct cr_secret_status *secret,
+                          const struct cr_material *now)
+{
+    /* What was only added by a change that is still pending may be taken back. */
+    const struct cr_material *before = &secret->settled;
+    if (!secret->has_settled)
+        return NULL;
+    if (cr_material_has_trust(before) && !cr_material_has_trust(now))
+        return cr_asprintf("the trust (ca.crt) that it had is gone; nothing is done until it is back. %s", meant);
+    if (before->has_leaf && !now->has_leaf)
+        return cr_asprintf("the certificate and key that it had are gone; nothing is done until they are back. %s",
+                           meant);
+    return vanished_entry(ctx, secret, now);
+}
+
+/* --- one Secret --- */
 
 /* Only the clock makes a leaf valid, and each look reads the Secret from the API server. */
 static void await_validity(struct plan_ctx *ctx, const struct cr_world_secret *now)
@@ -325,12 +371,12 @@ static void look_at(struct plan_ctx *ctx, struct cr_secret_status *secret, const
 {
     secret->problem_not_after_ms = 0;
     if (!now->found) {
-        set_problem(ctx, secret, CR_PROBLEM_NOT_FOUND,
+        set_problem(secret, CR_PROBLEM_NOT_FOUND,
                     "it does not exist; nothing is done until it does, and what was remembered of it stays");
         return;
     }
     if (now->problem != CR_MATERIAL_OK || !now->material) {
-        set_problem(ctx, secret, cr_material_problem_name(now->problem), cr_or_empty(now->problem_text));
+        set_problem(secret, cr_material_problem_name(now->problem), cr_or_empty(now->problem_text));
         secret->problem_not_after_ms = now->refused_not_after_ms;
         if (now->problem == CR_MATERIAL_NOT_YET)
             await_validity(ctx, now);
@@ -338,18 +384,18 @@ static void look_at(struct plan_ctx *ctx, struct cr_secret_status *secret, const
     }
     if (has_expired(ctx, now)) {
         cr_autofree char *words = say_expired(ctx, now);
-        set_problem(ctx, secret, cr_material_problem_name(CR_MATERIAL_EXPIRED), words);
+        set_problem(secret, cr_material_problem_name(CR_MATERIAL_EXPIRED), words);
         secret->problem_not_after_ms = now->material->not_after_ms;
         return;
     }
-    cr_autofree char *gone = cr_plan_vanished(ctx, secret, now->material);
+    cr_autofree char *gone = say_vanished(ctx, secret, now->material);
     if (gone) {
-        set_problem(ctx, secret, cr_material_problem_name(CR_MATERIAL_INCOMPLETE), gone);
+        set_problem(secret, cr_material_problem_name(CR_MATERIAL_INCOMPLETE), gone);
         return;
     }
     if (hold_for_names(ctx, secret, now))
         return;
-    set_problem(ctx, secret, NULL, NULL);
+    set_problem(secret, NULL, NULL);
     if (!secret->has_settled) {
         compare(ctx, secret, now);
         return;

@@ -1,3 +1,4 @@
+/* A change that every consumer has becomes what is remembered, and by which evidence that is known. */
 #include "policy/rules/plan_internal.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@ bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consume
     if (consumer->change_held || (consumer->changes[change].classes && consumer->rollout.state != CR_ROLLOUT_COMPLETE &&
                                   consumer->rollout.state != CR_ROLLOUT_MANUAL))
         return false;
-    return cr_plan_pods_have(ctx, consumer, change) && cr_plan_old_pods_have_ended(ctx, consumer, change);
+    return cr_plan_pods_have(ctx, consumer, change) && cr_plan_old_pods_have_ended(consumer, change);
 }
 
 /* --- by what it is known --- */
@@ -36,8 +37,8 @@ static bool all_were_seen(const struct plan_ctx *ctx, const struct plan_consumer
                           unsigned class)
 {
     for (size_t i = 0; i < consumer->world->pods_len; i++) {
-        enum cr_shown shown = class == CR_CLASS_TRUST ? cr_plan_shown_trust(ctx, consumer, i, change)
-                                                      : cr_plan_shown(ctx, consumer, i, change);
+        enum cr_shown shown = class == CR_CLASS_TRUST ? cr_plan_evidence_at(ctx, consumer, i, change)->trust
+                                                      : cr_plan_evidence_at(ctx, consumer, i, change)->leaf;
         if (shown != CR_SHOWN_NEW)
             return false;
     }
@@ -107,10 +108,6 @@ static void settle(struct plan_ctx *ctx, struct cr_secret_status *secret)
                                         .outcome = outcome};
     memcpy(record.id, pending->id, sizeof record.id);
     cr_status_history_add(&ctx->plan->status, &record);
-    cr_plan_say_secret(ctx->plan, false, secret, "RotationConverged",
-                       cr_asprintf("Secret %s: every consumer has the new material after %lld s (rotation %s)",
-                                   secret->name, (long long)((now - pending->since_ms) / 1000), pending->id));
-
     secret->settled_ms = record.finished_ms;
     secret->changed_ms = record.started_ms;
     cr_material_dispose(&secret->settled);

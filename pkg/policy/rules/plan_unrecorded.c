@@ -1,4 +1,4 @@
-/* Restarts that were done before their change was on record (plan_ahead.c), while the record never came: the process
+/* Restarts that were done before their change was on record (cr_plan_ahead), while the record never came: the process
  * was killed, or what it wrote was refused. Their annotations show them. The Secret may hold something else by now,
  * also what was settled before; the pods that were made for the material in between must be known all the same. */
 #include "policy/rules/plan_internal.h"

@@ -350,15 +350,16 @@ static struct cr_gate gate_of(const struct plan_ctx *ctx, const struct plan_cons
     int pods = found->right + found->inferred + found->unknown + found->other;
     cr_autofree char *names = names_of(wanted);
     cr_autofree char *examples = cr_strvec_join(&consumer->status->examples, "; ");
-    CR_CLEANUP(cr_gate) struct cr_gate off = cr_plan_switched_off(ctx);
+    CR_CLEANUP(plan_answer) struct plan_answer off = cr_plan_ask(ctx, consumer, PLAN_TO_ACT);
     if (found->other)
         return cr_gate_make(CR_HOLD_OTHER_CERTIFICATE,
                             "%d of %d pods serve another certificate than Secret %s holds (%s). No change was seen "
                             "since, so nothing is restarted for it: restart %s %s if it does not reload by itself",
                             found->other, pods, names, examples, consumer->spec->kind, consumer->spec->target);
-    return cr_gate_make(
-        CR_HOLD_NOT_VERIFIED, "%d of %d pods have not been seen to serve the certificate that Secret %s holds (%s)%s%s",
-        found->unknown, pods, names, examples, off.hold ? "; nobody asks them: " : "", off.hold ? off.text : "");
+    return cr_gate_make(CR_HOLD_NOT_VERIFIED,
+                        "%d of %d pods have not been seen to serve the certificate that Secret %s holds (%s)%s%s",
+                        found->unknown, pods, names, examples, off.gate.hold ? "; nobody asks them: " : "",
+                        off.gate.hold ? off.gate.text : "");
 }
 
 /* After a rotation its counts stand as long as all is right: it may have been about more than a leaf shows. */
@@ -393,14 +394,6 @@ static void remember(const struct plan_ctx *ctx, struct cr_consumer_status *stat
     status->verification = after;
 }
 
-static void say_once(struct plan_ctx *ctx, const struct cr_consumer_status *status, size_t index)
-{
-    const struct cr_consumer_status *known = cr_plan_on_record(ctx->world->status, status);
-    const char *event = cr_hold_event(status->gate.hold);
-    if (event && !(known && known->gate.hold == status->gate.hold))
-        cr_plan_say_workload(ctx, true, index, event, cr_strdup(status->gate.text));
-}
-
 /* False: there is nothing to ask it for. */
 static bool look_at_consumer(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, struct wanted *wanted)
 {
@@ -420,8 +413,8 @@ static bool look_at_consumer(struct plan_ctx *ctx, struct plan_consumer *consume
     consumer->unseen_late = found.late;
     if (!found.unknown && !found.other)
         return true;
-    cr_plan_set_held(consumer->status, CR_CONSUMER_VERIFYING, gate_of(ctx, consumer, wanted, &found));
-    say_once(ctx, consumer->status, index);
+    cr_plan_set_stand(consumer->status,
+                      cr_plan_stand_by(CR_CONSUMER_VERIFYING, gate_of(ctx, consumer, wanted, &found)));
     return true;
 }
 

@@ -35,7 +35,7 @@ _SECONDS = {
     "test_leaf_renewal": 80,
     "test_kinds": 80,
     "test_middle": 75,
-    "test_reloader_examples": 70,
+    "test_sidecar_examples": 70,
     "test_trouble": 70,
     "test_ca_change": 50,
     "test_discover": 50,

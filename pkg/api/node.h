@@ -1,6 +1,6 @@
 /* Strict reading of an object of ours: a JSON value together with its path, so that every error names the field and
  * says what is allowed. JSON null reads as absent, as the API server prunes it. Only for pkg/api, pkg/certgen and
- * pkg/reloader. */
+ * pkg/sidecar. */
 #ifndef CR_API_NODE_H
 #define CR_API_NODE_H
 

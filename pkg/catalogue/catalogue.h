@@ -138,7 +138,7 @@ void cr_catalogue_roles(const struct cr_component *component, const struct cr_js
 int64_t cr_method_default_delay_ms(enum cr_method method);
 /* Signal, HTTP, Command: the program reads again when it is notified. */
 bool cr_method_is_notified(enum cr_method method);
-/* How long such a method takes with a reloader when neither the catalogue nor the policy says: the reloader waits 1 s
+/* How long such a method takes with a sidecar when neither the catalogue nor the policy says: the sidecar waits 1 s
  * at most for quiet and 10 s for the proof of its first try, and a second try needs the same time. */
 enum { CR_NOTIFIED_DELAY_MS = 30 * 1000 };
 

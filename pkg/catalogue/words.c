@@ -44,7 +44,7 @@ static void object_of(enum cr_role role, const char *parameter, char *out, size_
         put(out, size, "its %s", cr_role_words(role));
 }
 
-/* "reads its server leaf again on SIGHUP, which its reloader sends". */
+/* "reads its server leaf again on SIGHUP, which its sidecar sends". */
 static void notified_phrase(const struct cr_capability *capability, const char *object, enum cr_notifier notifier,
                             char *out, size_t size)
 {
@@ -52,7 +52,7 @@ static void notified_phrase(const struct cr_capability *capability, const char *
         [CR_METHOD_HTTP] = "an HTTP request", [CR_METHOD_COMMAND] = "a command"};
     const char *noun = cr_or_empty(nouns[capability->method]);
     const char *what = capability->signal ? capability->signal : noun[0] ? "" : "a signal";
-    put(out, size, "reads %s again%s on %s%s%s", object, notifier == CR_NOTIFIER_RELOADER ? "" : " only", noun,
+    put(out, size, "reads %s again%s on %s%s%s", object, notifier == CR_NOTIFIER_SIDECAR ? "" : " only", noun,
         noun[0] && what[0] ? ", " : "", what);
 }
 
@@ -63,8 +63,8 @@ static const char *notifier_clause(enum cr_method method, enum cr_notifier notif
     switch (notifier) {
     case CR_NOTIFIER_NONE:
         return gives ? ", which nothing in the pod gives" : ", which nothing in the pod sends";
-    case CR_NOTIFIER_RELOADER:
-        return gives ? ", which its reloader gives" : ", which its reloader sends";
+    case CR_NOTIFIER_SIDECAR:
+        return gives ? ", which its sidecar gives" : ", which its sidecar sends";
     case CR_NOTIFIER_UNNAMED:
         break;
     }

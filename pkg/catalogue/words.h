@@ -10,7 +10,7 @@ void cr_component_title(const struct cr_component *component, char *out, size_t 
 /* Who notifies a program that reads again only when it is notified. */
 enum cr_notifier {
     CR_NOTIFIER_NONE,
-    CR_NOTIFIER_RELOADER,
+    CR_NOTIFIER_SIDECAR,
     CR_NOTIFIER_UNNAMED, /* named elsewhere in the sentence */
 };
 

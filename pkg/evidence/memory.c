@@ -7,7 +7,7 @@
 #include "base/strings.h"
 #include "base/strmap.h"
 #include "base/strvec.h"
-#include "evidence/reloader_memory.h"
+#include "evidence/sidecar_memory.h"
 #include "evidence/trust_memory.h"
 
 struct cr_memory {
@@ -38,7 +38,7 @@ struct pod_record {
     struct seen_record *seen;
     size_t seen_len;
     struct cr_trust_memory *trust;
-    struct cr_reloader_memory *reloader;
+    struct cr_sidecar_memory *sidecar;
 };
 
 static void dispose_seen(struct seen_record *seen)
@@ -55,7 +55,7 @@ static void pod_free(void *value)
         dispose_seen(&pod->seen[i]);
     free(pod->seen);
     cr_trust_memory_free(pod->trust);
-    cr_reloader_memory_free(pod->reloader);
+    cr_sidecar_memory_free(pod->sidecar);
     free(pod);
 }
 
@@ -219,22 +219,22 @@ void cr_memory_trust(struct cr_memory *memory, const char *uid, int64_t started_
     pthread_mutex_unlock(&memory->lock);
 }
 
-void cr_memory_saw_reloader(struct cr_memory *memory, const char *uid, int64_t started_ms,
-                            struct cr_reloader_sighting *sighting)
+void cr_memory_saw_sidecar(struct cr_memory *memory, const char *uid, int64_t started_ms,
+                           struct cr_sidecar_sighting *sighting)
 {
     pthread_mutex_lock(&memory->lock);
     struct pod_record *pod = pod_for_update(memory, cr_or_empty(uid));
-    cr_reloader_memory_keep(&pod->reloader, started_ms, sighting);
+    cr_sidecar_memory_keep(&pod->sidecar, started_ms, sighting);
     pthread_mutex_unlock(&memory->lock);
 }
 
-void cr_memory_reloader(struct cr_memory *memory, const char *uid, int64_t started_ms, int64_t now_ms, bool awaited,
-                        struct cr_reloader_sighting *out)
+void cr_memory_sidecar(struct cr_memory *memory, const char *uid, int64_t started_ms, int64_t now_ms, bool awaited,
+                       struct cr_sidecar_sighting *out)
 {
-    struct cr_reloader_memory *none = NULL;
+    struct cr_sidecar_memory *none = NULL;
     pthread_mutex_lock(&memory->lock);
     struct pod_record *pod = cr_strmap_get(memory->pods, cr_or_empty(uid));
-    cr_reloader_memory_recall(pod ? &pod->reloader : &none, started_ms, now_ms, awaited, out);
+    cr_sidecar_memory_recall(pod ? &pod->sidecar : &none, started_ms, now_ms, awaited, out);
     pthread_mutex_unlock(&memory->lock);
 }
 

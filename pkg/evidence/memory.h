@@ -7,7 +7,7 @@
 
 #include "api/policy.h"
 #include "base/cleanup.h"
-#include "evidence/reloader_page.h"
+#include "evidence/sidecar_page.h"
 #include "evidence/trust_sighting.h"
 
 struct cr_pod_memory {
@@ -42,11 +42,11 @@ void cr_memory_saw_page(struct cr_memory *memory, const char *uid, int64_t start
                         const struct cr_policy_verify *verify, struct cr_trust_sighting *page, int64_t at_ms);
 void cr_memory_trust(struct cr_memory *memory, const char *uid, int64_t started_ms,
                      const struct cr_policy_verify *verify, int64_t now_ms, struct cr_trust_sighting *out);
-/* What the page of its reloader said, see reloader_memory.h: takes the sighting; and a copy, to be disposed of. */
-void cr_memory_saw_reloader(struct cr_memory *memory, const char *uid, int64_t started_ms,
-                            struct cr_reloader_sighting *sighting);
-void cr_memory_reloader(struct cr_memory *memory, const char *uid, int64_t started_ms, int64_t now_ms, bool awaited,
-                        struct cr_reloader_sighting *out);
+/* What the page of its sidecar said, see sidecar_memory.h: takes the sighting; and a copy, to be disposed of. */
+void cr_memory_saw_sidecar(struct cr_memory *memory, const char *uid, int64_t started_ms,
+                           struct cr_sidecar_sighting *sighting);
+void cr_memory_sidecar(struct cr_memory *memory, const char *uid, int64_t started_ms, int64_t now_ms, bool awaited,
+                       struct cr_sidecar_sighting *out);
 /* since_ms: the time of the change; nudges for other changes no longer count. */
 void cr_memory_nudged(struct cr_memory *memory, const char *uid, int64_t since_ms, int64_t now_ms);
 void cr_memory_evicted(struct cr_memory *memory, const char *uid, int64_t now_ms);

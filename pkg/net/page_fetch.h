@@ -1,5 +1,5 @@
-/* HTTP endpoints of pods, in plain text: GET, no redirects, no proxy, nothing of ours is sent along. Like the TLS probe it has no
- * policy about where it may go: cr_probe_address_allowed first. */
+/* HTTP endpoints of pods, in plain text: GET, no redirects, no proxy, nothing of ours is sent along. Like the TLS probe
+ * it has no policy about where it may go: cr_probe_address_allowed first. */
 #ifndef CR_NET_PAGE_FETCH_H
 #define CR_NET_PAGE_FETCH_H
 

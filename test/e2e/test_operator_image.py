@@ -13,7 +13,7 @@ import pytest
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _HACK_IMAGE = _REPOSITORY / "hack" / "image"
-_PROGRAMS = ("certroll-certgen", "certroll-operator", "certroll-reloader")
+_PROGRAMS = ("certroll-certgen", "certroll-operator", "certroll-sidecar")
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,5 @@
 /* Where something listens, of anybody's flags or configuration: refused with words, or an address that needs no name
- * server; the reloader goes no further than loopback. */
+ * server; the sidecar goes no further than loopback. */
 #include "fuzz.h"
 
 #include <netinet/in.h>
@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "reloader/address.h"
+#include "sidecar/address.h"
 
 static void check_address(const char *text)
 {
@@ -27,7 +27,7 @@ static void check_loopback(const char *text)
 {
     struct cr_error err = {0};
     struct cr_address address;
-    if (!cr_reloader_address_parse(text, &address, &err)) {
+    if (!cr_sidecar_address_parse(text, &address, &err)) {
         require(err.kind == CR_ERR_INVALID && err.text[0]);
         return;
     }

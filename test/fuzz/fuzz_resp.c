@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "reloader/resp.h"
+#include "sidecar/resp.h"
 
 static bool is_inside(const struct cr_resp_value *value, const char *data, size_t at)
 {

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/strings.h"
-#include "reloader/trigger.h"
+#include "sidecar/trigger.h"
 
 #define PRIVATE_KEY "THE-KEY-OF-THE-LEAF"
 
@@ -88,7 +88,7 @@ static void end_server(struct server *server, pthread_t thread)
 static bool pull(const struct cr_trigger_spec *spec, struct cr_error *err)
 {
     static char name[] = "web";
-    const struct cr_reloader_material material = {.name = name, .certificate = name, .private_key = name};
+    const struct cr_sidecar_material material = {.name = name, .certificate = name, .private_key = name};
     CR_CLEANUP(cr_reading) struct cr_reading reading = {.private_key = {.secret = true}};
     cr_buf_puts(&reading.certificate, "-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n");
     cr_buf_puts(&reading.private_key, "-----BEGIN PRIVATE KEY-----\n" PRIVATE_KEY "\n-----END PRIVATE KEY-----\n");

@@ -14,7 +14,7 @@ from typing import Any
 
 from control_plane import ROOT
 from edge_clients import Address
-from reloader_pod import wait_for
+from sidecar_pod import wait_for
 
 sys.path.insert(0, str(ROOT / "hack" / "lib"))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from edge_clients import PATIENCE_S, Address
-from reloader_pod import wait_for
+from sidecar_pod import wait_for
 
 from certroll_dev.demo import programs as sources
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from control_plane import ROOT
-from reloader_pod import PATIENCE_S, wait_for
+from sidecar_pod import PATIENCE_S, wait_for
 
 sys.path[:0] = [str(ROOT / "test" / "support")]
 

@@ -254,7 +254,7 @@ def test_an_api_server_takes_the_manifests(
     control_plane.kubectl(*words, input=yaml.safe_dump_all(built))
 
 
-# --- the reloader's, which is for other people's workloads
+# --- the sidecar's, which is for other people's workloads
 
 
 def _workload(kind: str, name: str, **annotations: str) -> Object:
@@ -264,15 +264,15 @@ def _workload(kind: str, name: str, **annotations: str) -> Object:
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": meta, "spec": {"template": {"spec": pod}}}
 
 
-def test_the_reloader_joins_workloads_that_ask_for_it(control_plane: ControlPlane, copies: Path) -> None:
+def test_the_sidecar_joins_workloads_that_ask_for_it(control_plane: ControlPlane, copies: Path) -> None:
     """Ahead of their other init containers, so that what it makes is there for all of them; the rest is left as it is."""
-    asks = {"certroll.dev/reloader": "sidecar"}
+    asks = {"certroll.dev/sidecar": "sidecar"}
     kinds = ("Deployment", "StatefulSet", "DaemonSet")
     given = [_workload(kind, "joined", **asks) for kind in kinds] + [_workload(kind, "alone") for kind in kinds]
-    folder = copies / "built-reloader"
+    folder = copies / "built-sidecar"
     folder.mkdir()
     (folder / "workloads.yaml").write_text(yaml.safe_dump_all(given))
-    kustomization = {"resources": ["workloads.yaml"], "components": ["../reloader/sidecar"]}
+    kustomization = {"resources": ["workloads.yaml"], "components": ["../sidecar/sidecar"]}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     objects = yaml.safe_load_all(control_plane.kubectl("kustomize", str(folder)).stdout)
     built = {(obj["kind"], obj["metadata"]["name"]): obj["spec"]["template"]["spec"] for obj in objects}

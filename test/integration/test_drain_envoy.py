@@ -15,7 +15,7 @@ from edge_busy import Busy
 from edge_clients import PATIENCE_S, Address, Cut, Http1, Http2, Load, connect, is_open, upstream_network
 from edge_envoy import HTTP, INNER, STATS, TCP, TLS, UPSTREAM_HTTP, UPSTREAM_TCP, VIA, Envoy
 from edge_hook import Hook, attempt, attempts
-from reloader_pod import wait_for
+from sidecar_pod import wait_for
 
 _EDGE: Address = ("127.0.0.1", HTTP)
 _PLAIN: Address = ("127.0.0.1", TCP)

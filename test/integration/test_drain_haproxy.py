@@ -20,7 +20,7 @@ from edge_busy import Busy
 from edge_clients import Address, Cut, Http1, Http2, Load, Upstream, connect, connect_through, is_open, upstream_network
 from edge_hook import Hook, attempt, attempts
 from edge_programs import HTTP, STATS, TCP, UPSTREAM_HTTP, UPSTREAM_TCP, HAProxy
-from reloader_pod import wait_for
+from sidecar_pod import wait_for
 
 _EDGE: Address = ("127.0.0.1", HTTP)
 _PLAIN: Address = ("127.0.0.1", TCP)

@@ -121,12 +121,12 @@ def test_a_flood_of_the_metrics_port_leaves_the_probes_alone(operator: Program, 
 
 
 @pytest.mark.parametrize("kind", ["a byte each 9 s", "metrics, never read", "they come and go"])
-def test_each_probe_of_the_reloader_is_answered(tmp_path: Path, kind: str) -> None:
+def test_each_probe_of_the_sidecar_is_answered(tmp_path: Path, kind: str) -> None:
     """Which has its probes and all else at one port."""
     config = {"materials": [{"name": "none", "trust": str(tmp_path / "ca.crt")}]}
-    (tmp_path / "reloader.yaml").write_text(json.dumps(config))
-    with running(tmp_path / "log", "certroll-reloader", "--config", str(tmp_path / "reloader.yaml"), "--address", "127.0.0.1:0") as reloader:
-        port = reloader.port("page")
+    (tmp_path / "sidecar.yaml").write_text(json.dumps(config))
+    with running(tmp_path / "log", "certroll-sidecar", "--config", str(tmp_path / "sidecar.yaml"), "--address", "127.0.0.1:0") as sidecar:
+        port = sidecar.port("page")
         with flood(port, kind, CONNECTIONS, 400):
             assert answers(port) == [200] * PROBES
 

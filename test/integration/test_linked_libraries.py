@@ -11,7 +11,7 @@ from operators import PROGRAM
 _FOREIGN = ("libcurl", "libssh2", "libldap", "librtmp", "libgssapi", "libkrb5", "libgnutls", "libsasl", "libpsl", "libidn2", "libbrotli")
 
 
-@pytest.mark.parametrize("name", ["certroll-operator", "certroll-certgen", "certroll-reloader"])
+@pytest.mark.parametrize("name", ["certroll-operator", "certroll-certgen", "certroll-sidecar"])
 def test_none_is_of_a_protocol_that_is_not_spoken(name: str) -> None:
     """A libcurl whose archive does not link any more is taken as the shared one, which nothing else would tell."""
     program = PROGRAM.with_name(name)

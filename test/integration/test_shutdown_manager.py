@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from control_plane import ROOT
-from reloader_pod import PATIENCE_S, wait_for
+from sidecar_pod import PATIENCE_S, wait_for
 from shutdown_pod import PROGRAM, Answer, Manager, Proxy, a_proxy, drip, raw, silence, text
 from test_metrics import check, parse, promtool
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from control_plane import ROOT
-from reloader_pod import wait_for
+from sidecar_pod import wait_for
 from shutdown_pod import Manager, Proxy, a_proxy
 
 _PROGRAM = Path(os.environ.get("CERTROLL_BUILDS", ROOT / "build")) / "release" / "bin" / "certroll-shutdown-manager"

@@ -24,7 +24,7 @@
 #include "kube/watch_frames.h"
 #include "net/page_fetch.h"
 #include "evidence/certs_page.h"
-#include "evidence/reloader_page.h"
+#include "evidence/sidecar_page.h"
 #include "wire/http_parse.h"
 
 /* --- counting memory --- */
@@ -92,15 +92,15 @@ static struct cr_buf page_most(void)
     return filled("{\"certificates\":[],\"x\":[", "{\"\":\"\"}", "]}", (CR_CERTS_VALUES_MAX - 3) / 2, CR_PAGE_MAX);
 }
 
-static struct cr_buf reloader_most(void)
+static struct cr_buf sidecar_most(void)
 {
-    return filled("{\"apiVersion\":\"" CR_RELOADER_PAGE_VERSION "\",\"materials\":[],\"x\":[", "{\"\":\"\"}", "]}",
-                  (CR_RELOADER_VALUES_MAX - 4) / 2, CR_RELOADER_PAGE_MAX);
+    return filled("{\"apiVersion\":\"" CR_SIDECAR_PAGE_VERSION "\",\"materials\":[],\"x\":[", "{\"\":\"\"}", "]}",
+                  (CR_SIDECAR_VALUES_MAX - 4) / 2, CR_SIDECAR_PAGE_MAX);
 }
 
-static struct cr_buf reloader_too_many(void)
+static struct cr_buf sidecar_too_many(void)
 {
-    return filled("[", "0", "]", SIZE_MAX, CR_RELOADER_PAGE_MAX);
+    return filled("[", "0", "]", SIZE_MAX, CR_SIDECAR_PAGE_MAX);
 }
 
 static struct cr_buf yaml_nodes(void)
@@ -245,10 +245,10 @@ static size_t take_page(const struct cr_buf *text, bool *taken)
     return 0;
 }
 
-static size_t take_reloader(const struct cr_buf *text, bool *taken)
+static size_t take_sidecar(const struct cr_buf *text, bool *taken)
 {
-    CR_CLEANUP(cr_reloader_sighting) struct cr_reloader_sighting seen = {0};
-    *taken = cr_reloader_page_read(text->data, text->len, &seen, NULL);
+    CR_CLEANUP(cr_sidecar_sighting) struct cr_sidecar_sighting seen = {0};
+    *taken = cr_sidecar_page_read(text->data, text->len, &seen, NULL);
     return seen.len;
 }
 
@@ -381,9 +381,9 @@ static const struct cost {
     {"page of certificates: as many values as may be", page_most, take_page, true, 0, 3 * CR_CERTS_VALUES_MAX,
      CR_CERTS_VALUES_MAX *CR_JSON_VALUE_BYTES},
     {"page of certificates: 2 MiB of values", json_too_many, take_page, false, 0, 0, 0},
-    {"reloader's page: as many values as may be", reloader_most, take_reloader, true, CR_RELOADER_ENTRIES_MAX,
-     3 * CR_RELOADER_VALUES_MAX, CR_RELOADER_VALUES_MAX *CR_JSON_VALUE_BYTES},
-    {"reloader's page: 64 KiB of values", reloader_too_many, take_reloader, false, 0, 0, 0},
+    {"sidecar's page: as many values as may be", sidecar_most, take_sidecar, true, CR_SIDECAR_ENTRIES_MAX,
+     3 * CR_SIDECAR_VALUES_MAX, CR_SIDECAR_VALUES_MAX *CR_JSON_VALUE_BYTES},
+    {"sidecar's page: 64 KiB of values", sidecar_too_many, take_sidecar, false, 0, 0, 0},
     {"YAML: as many nodes as may be", yaml_nodes, take_yaml, true, CR_YAML_MAX_NODES, 8 * CR_YAML_MAX_NODES,
      CR_YAML_MAX_NODES *CR_JSON_VALUE_BYTES},
     {"YAML: mappings as long as may be", yaml_keys, take_yaml, true, CR_YAML_MAX_NODES, 8 * CR_YAML_MAX_NODES,

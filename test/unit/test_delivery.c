@@ -1,4 +1,4 @@
-#include "reloader/delivery.h"
+#include "sidecar/delivery.h"
 
 #include "support/deliveryplay.h"
 

@@ -1,6 +1,6 @@
 /* What a program may have without proof: it was notified in part, notified without success, or notified by a process
  * that is gone. */
-#include "reloader/delivery.h"
+#include "sidecar/delivery.h"
 
 #include "support/deliveryplay.h"
 

@@ -1,4 +1,4 @@
-#include "reloader/delivery_worker.h"
+#include "sidecar/delivery_worker.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,16 +13,16 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
-#include "reloader/record.h"
+#include "sidecar/record.h"
 #include "support/testcerts.h"
 
 enum { PATIENCE_MS = 60 * 1000 };
 
 struct scene {
     char folder[64];
-    struct cr_reloader_config config;
+    struct cr_sidecar_config config;
     struct cr_metrics *metrics;
-    struct cr_reloader_metrics registered;
+    struct cr_sidecar_metrics registered;
     struct cr_delivery_worker_options options;
 };
 
@@ -55,9 +55,9 @@ static void begin(struct scene *s, const char *further)
         "\"echo told "
         ">> %s/told; %s\"]}}]}]",
         s->folder, s->folder, s->folder, s->folder, further);
-    if (!cr_reloader_config_parse(text, strlen(text), &s->config, &err))
+    if (!cr_sidecar_config_parse(text, strlen(text), &s->config, &err))
         fail_msg("%s", err.text);
-    cr_reloader_metrics_register(&s->registered, s->metrics);
+    cr_sidecar_metrics_register(&s->registered, s->metrics);
     s->options = (struct cr_delivery_worker_options){
         .material = &s->config.materials[0], .metrics = &s->registered, .state_folder = s->folder};
 }
@@ -66,7 +66,7 @@ static void end(struct scene *s)
 {
     cr_autofree char *command = cr_asprintf("rm -rf %s", s->folder);
     assert_int_equal(system(command), 0);
-    cr_reloader_config_dispose(&s->config);
+    cr_sidecar_config_dispose(&s->config);
     cr_metrics_free(s->metrics);
 }
 
@@ -184,15 +184,15 @@ static void cas_alone_have_no_end_to_show(void **state)
     put(&s, "ca.crt", ca->cert_pem);
     cr_autofree char *trust = cr_asprintf("%s/ca.crt", s.folder);
     char name[] = "cas";
-    const struct cr_reloader_material material = {.name = name, .trust = trust};
+    const struct cr_sidecar_material material = {.name = name, .trust = trust};
     s.options.material = &material;
     struct cr_delivery_worker *worker = start(&s);
     wait_for(worker, CR_DELIVERY_DELIVERED, 0);
     cr_delivery_worker_free(worker);
     CR_CLEANUP(cr_buf) struct cr_buf page = CR_BUF_INIT(0);
     cr_metrics_write(s.metrics, &page);
-    assert_non_null(strstr(cr_buf_text(&page), "certroll_reloader_material_state{material=\"cas\""));
-    assert_null(strstr(cr_buf_text(&page), "certroll_reloader_not_after_timestamp_seconds{material=\"cas\""));
+    assert_non_null(strstr(cr_buf_text(&page), "certroll_sidecar_material_state{material=\"cas\""));
+    assert_null(strstr(cr_buf_text(&page), "certroll_sidecar_not_after_timestamp_seconds{material=\"cas\""));
     end(&s);
 }
 

@@ -263,7 +263,7 @@ static const struct notified_case {
 };
 /* clang-format on */
 
-static void test_what_a_reloader_passes_on(void **state)
+static void test_what_a_sidecar_passes_on(void **state)
 {
     (void)state;
     for (size_t i = 0; i < cr_array_len(notified_cases); i++) {
@@ -301,7 +301,7 @@ int main(void)
         cmocka_unit_test(test_the_second_of_the_change_counts),
         cmocka_unit_test(test_what_no_endpoint_shows_is_judged_by_time),
         cmocka_unit_test(test_what_is_seen_of_trust),
-        cmocka_unit_test(test_what_a_reloader_passes_on),
+        cmocka_unit_test(test_what_a_sidecar_passes_on),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,7 @@ static void what_cannot_be_read_says_so_and_keeps_no_other_file(void **state)
     assert_true(cr_strvec_has(&paths, link) && cr_strvec_has(&paths, led_to) && cr_strvec_has(&paths, none));
 }
 
-/* As a kubelet or certroll's own reloader does, without end. */
+/* As a kubelet or certroll's own sidecar does, without end. */
 static void swap_forever(const struct node_tree *tree)
 {
     cr_autofree char *data = cr_asprintf("%s/pki/..data", tree->root);

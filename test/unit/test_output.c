@@ -1,4 +1,4 @@
-#include "reloader/output.h"
+#include "sidecar/output.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@
 struct scene {
     char folder[64];
     struct test_cert *ca, *leaf;
-    struct cr_reloader_config config;
+    struct cr_sidecar_config config;
 };
 
 static char *path_in(const struct scene *s, const char *name)
@@ -99,7 +99,7 @@ static void begin(struct scene *s, const char *outputs)
     cr_autofree char *text = cr_asprintf("materials: [{name: web, certificate: %s/tls.crt, privateKey: %s/tls.key, "
                                          "trust: %s/ca.crt, outputs: [%s]}]",
                                          s->folder, s->folder, s->folder, filled);
-    if (!cr_reloader_config_parse(text, strlen(text), &s->config, &err))
+    if (!cr_sidecar_config_parse(text, strlen(text), &s->config, &err))
         fail_msg("%s", err.text);
 }
 
@@ -109,7 +109,7 @@ static void end(struct scene *s)
     assert_int_equal(system(command), 0);
     test_cert_free(s->leaf);
     test_cert_free(s->ca);
-    cr_reloader_config_dispose(&s->config);
+    cr_sidecar_config_dispose(&s->config);
 }
 
 static bool try_write(const struct scene *s, bool *changed, struct cr_error *err)

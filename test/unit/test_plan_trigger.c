@@ -1,14 +1,14 @@
-/* A program that reads again only when its pod's reloader notifies it: what the reloader's page shows, and what becomes
+/* A program that reads again only when its pod's sidecar notifies it: what the sidecar's page shows, and what becomes
  * of it. */
 #include "support/scene.h"
 
 #include "evidence/diff.h"
 #include "evidence/evidence.h"
 
-/* One Deployment with one Secret and two pods: nginx, and its reloader. */
+/* One Deployment with one Secret and two pods: nginx, and its sidecar. */
 
 static const char notified[] = "{name: web, image: 'nginx:1.27.4', volumeMounts: [{name: certs, mountPath: /certs}]}, "
-                               "{name: reloader, image: r, ports: [{name: certroll-reload, containerPort: 9950}], "
+                               "{name: sidecar, image: r, ports: [{name: certroll-reload, containerPort: 9950}], "
                                "volumeMounts: [{name: certs, mountPath: /certs}]}";
 static const char alone[] = "{name: web, image: 'nginx:1.27.4', volumeMounts: [{name: certs, mountPath: /certs}]}";
 
@@ -16,21 +16,21 @@ enum { DELAY = 30 * SECOND, DEADLINE = CR_KUBELET_REFRESH_MS + DELAY };
 
 static const char notified_of_two[] =
     "{name: web, image: 'nginx:1.27.4', volumeMounts: [{name: certs, mountPath: /certs}, {name: clients, mountPath: "
-    "/clients}]}, {name: reloader, image: r, ports: [{name: certroll-reload, containerPort: 9950}], volumeMounts: "
+    "/clients}]}, {name: sidecar, image: r, ports: [{name: certroll-reload, containerPort: 9950}], volumeMounts: "
     "[{name: certs, mountPath: /certs}, {name: clients, mountPath: /clients}]}";
 
 struct fixture {
     struct scene *s;
     struct cr_material clients; /* of a second Secret, with CAs alone */
     struct cr_world_secret both[2];
-    struct cr_reloader_sighting pages[SCENE_PODS];
+    struct cr_sidecar_sighting pages[SCENE_PODS];
     struct cr_trust_sighting trust[SCENE_PODS];
 };
 
 static void fixture_close(struct fixture *t)
 {
     for (size_t i = 0; i < SCENE_PODS; i++) {
-        cr_reloader_sighting_dispose(&t->pages[i]);
+        cr_sidecar_sighting_dispose(&t->pages[i]);
         cr_trust_sighting_dispose(&t->trust[i]);
     }
     cr_material_dispose(&t->clients);
@@ -113,7 +113,7 @@ static void open_fixture(struct fixture *t, const char *containers, const char *
     scene_workload(t->s, 0, 2, "");
     fit_out(t, containers);
     for (size_t i = 0; i < SCENE_PODS; i++) {
-        t->s->pods[0][i].reloader = &t->pages[i];
+        t->s->pods[0][i].sidecar = &t->pages[i];
         t->s->pods[0][i].trust = verify ? &t->trust[i] : NULL;
     }
     hold(t, "old", "ca");
@@ -140,7 +140,7 @@ static const struct cr_plan *after(struct fixture *t, int64_t ms)
 
 /* Words for leaves and CAs; NULL: no such part. */
 struct said {
-    enum cr_reloader_state state;
+    enum cr_sidecar_state state;
     const char *found_leaf, *found_trust, *delivered_leaf, *delivered_trust, *served;
     bool leaf_proven, trust_proven;
     const char *words;
@@ -155,12 +155,12 @@ static void leaf_digest(const char *word, char out[CR_SHA256_HEX])
 
 static void see(struct fixture *t, size_t pod, const struct said *said)
 {
-    struct cr_reloader_sighting *page = &t->pages[pod];
-    cr_reloader_sighting_dispose(page);
-    *page = (struct cr_reloader_sighting){
-        .at_ms = t->s->now_ms, .read = true, .entries = cr_new(struct cr_reloader_entry), .len = 1};
-    struct cr_reloader_entry *entry = page->entries;
-    *entry = (struct cr_reloader_entry){
+    struct cr_sidecar_sighting *page = &t->pages[pod];
+    cr_sidecar_sighting_dispose(page);
+    *page = (struct cr_sidecar_sighting){
+        .at_ms = t->s->now_ms, .read = true, .entries = cr_new(struct cr_sidecar_entry), .len = 1};
+    struct cr_sidecar_entry *entry = page->entries;
+    *entry = (struct cr_sidecar_entry){
         .name = "web", .state = said->state, .leaf_proven = said->leaf_proven, .trust_proven = said->trust_proven};
     leaf_digest(said->found_leaf, entry->found_leaf);
     leaf_digest(said->delivered_leaf, entry->delivered_leaf);
@@ -179,7 +179,7 @@ static void see_all(struct fixture *t, const struct said *said)
 /* All of it delivered. */
 static struct said delivered(const char *leaf, const char *cas, bool leaf_proven, bool trust_proven)
 {
-    return (struct said){.state = CR_RELOADER_DELIVERED,
+    return (struct said){.state = CR_SIDECAR_DELIVERED,
                          .found_leaf = leaf,
                          .found_trust = cas,
                          .delivered_leaf = leaf,
@@ -223,7 +223,7 @@ static void assert_decided(const struct fixture *t, enum cr_decision_kind kind)
 
 /* --- the leaf --- */
 
-static void pods_are_nudged_and_their_reloaders_asked(void **state)
+static void pods_are_nudged_and_their_sidecars_asked(void **state)
 {
     (void)state;
     FIXTURE t;
@@ -233,10 +233,10 @@ static void pods_are_nudged_and_their_reloaders_asked(void **state)
     assert_int_equal(p->restarts_len, 0);
     assert_int_equal(p->nudges_len, 2);
     assert_int_equal(p->probes_len, 2);
-    assert_int_equal(p->probes[0].reloader_port, 9950);
+    assert_int_equal(p->probes[0].sidecar_port, 9950);
     assert_false(p->probes[0].trust);
     assert_pods(&t, 0, 0, 0, 2);
-    assert_example(&t, "its reloader has not been asked yet");
+    assert_example(&t, "its sidecar has not been asked yet");
 }
 
 static void a_first_sight_asks_no_page(void **state)
@@ -261,7 +261,7 @@ static void what_is_delivered_and_proven_is_verified(void **state)
     see(&t, 1, &old);
     after(&t, 300);
     assert_pods(&t, 1, 0, 1, 0);
-    assert_example(&t, "its reloader still sees an old one served in place of the new leaf");
+    assert_example(&t, "its sidecar still sees an old one served in place of the new leaf");
     assert_true(secret(&t)->pending.set);
     see(&t, 1, &new);
     after(&t, 300);
@@ -289,11 +289,11 @@ static void a_proof_that_is_under_way_is_waited_for(void **state)
     open_fixture(&t, notified, NULL);
     change(&t, "new", "ca");
     struct said new = delivered("new", "ca", false, false);
-    new.state = CR_RELOADER_PENDING;
+    new.state = CR_SIDECAR_PENDING;
     see_all(&t, &new);
     after(&t, 300);
     assert_pods(&t, 0, 0, 0, 2);
-    assert_example(&t, "its reloader has not yet seen in use the new leaf");
+    assert_example(&t, "its sidecar has not yet seen in use the new leaf");
 }
 
 static void who_has_found_it_is_not_nudged_again(void **state)
@@ -304,17 +304,17 @@ static void who_has_found_it_is_not_nudged_again(void **state)
     change(&t, "new", "ca");
     struct said found = delivered("old", "ca", false, false), waits = found;
     found.found_leaf = "new";
-    found.state = CR_RELOADER_PENDING;
+    found.state = CR_SIDECAR_PENDING;
     see(&t, 0, &found);
     see(&t, 1, &waits);
     const struct cr_plan *p = after(&t, 3 * SECOND);
     assert_int_equal(p->nudges_len, 1);
     assert_int_equal(p->nudges[0].pod, 1);
-    assert_example(&t, "its reloader has not yet passed on the new leaf");
+    assert_example(&t, "its sidecar has not yet passed on the new leaf");
     assert_non_null(strstr(scene_status(t.s, 0)->examples.items[1], "has not yet found in its volume the new leaf"));
 }
 
-static void time_proves_nothing_of_a_reloader(void **state)
+static void time_proves_nothing_of_a_sidecar(void **state)
 {
     (void)state;
     FIXTURE t;
@@ -353,11 +353,11 @@ static void a_page_that_cannot_be_read_says_why_for_ever(void **state)
     change(&t, "new", "ca");
     for (int i = 0; i < 10; i++) {
         for (size_t k = 0; k < 2; k++)
-            t.pages[k] = (struct cr_reloader_sighting){.at_ms = t.s->now_ms, .words = "connection refused"};
+            t.pages[k] = (struct cr_sidecar_sighting){.at_ms = t.s->now_ms, .words = "connection refused"};
         assert_int_equal(after(&t, 60 * SECOND)->restarts_len, 0);
     }
     assert_pods(&t, 0, 0, 0, 2);
-    assert_example(&t, "web-3: the page of its reloader (port 9950) was not read: connection refused");
+    assert_example(&t, "web-3: the page of its sidecar (port 9950) was not read: connection refused");
     const struct cr_condition *degraded = cr_status_condition_get(&t.s->plan.status, "Degraded");
     assert_string_equal(degraded->reason, "NotVerified");
 }
@@ -372,7 +372,7 @@ static void another_secrets_material_says_nothing(void **state)
     see_all(&t, &other);
     after(&t, 300);
     assert_pods(&t, 0, 0, 0, 2);
-    assert_example(&t, "its reloader has no material with the new leaf of this Secret");
+    assert_example(&t, "its sidecar has no material with the new leaf of this Secret");
 }
 
 /* --- the fall-back --- */
@@ -380,7 +380,7 @@ static void another_secrets_material_says_nothing(void **state)
 static struct said failing(void)
 {
     struct said said = delivered("old", "ca", false, false);
-    said.state = CR_RELOADER_FAILING;
+    said.state = CR_SIDECAR_FAILING;
     said.found_leaf = "new";
     said.served = "old";
     said.words = "SIGHUP to nginx: no such process";
@@ -406,7 +406,7 @@ static void an_old_leaf_past_the_deadline_is_restarted_for(void **state)
     assert_int_equal(p->restarts_len, 1);
     assert_non_null(strstr(p->restarts[0].why,
                            "2 of 2 pods still serve the old leaf past the deadline, so the reload by "
-                           "its reloader did not happen: restart."));
+                           "its sidecar did not happen: restart."));
     assert_decided(&t, CR_DECISION_RESTART);
 }
 
@@ -432,7 +432,7 @@ static void what_is_refused_is_not_restarted_for(void **state)
     open_fixture(&t, notified, NULL);
     change(&t, "new", "ca");
     struct said said = failing();
-    said.state = CR_RELOADER_REFUSED;
+    said.state = CR_SIDECAR_REFUSED;
     said.words = "the key is too short";
     for (int i = 0; i < 10; i++) {
         see_all(&t, &said);
@@ -458,7 +458,7 @@ static void trust_has_arrived_when_it_is_passed_on_and_not_before(void **state)
         assert_true(secret(&t)->pending.set);
     }
     assert_pods(&t, 0, 0, 0, 2);
-    assert_example(&t, "its reloader has not yet found in its volume the new set of CAs");
+    assert_example(&t, "its sidecar has not yet found in its volume the new set of CAs");
     said = delivered("old", "new ca", true, false);
     see(&t, 0, &said);
     after(&t, SECOND);
@@ -544,7 +544,7 @@ static void cas_of_a_secret_of_their_own_arrive_beside_the_leaf_of_another(void 
     cas_of_clients_beside_a_leaf("new theirs", 0); /* they may be those of the leaf's Secret */
 }
 
-static void a_reloader_without_the_cas_is_reported(void **state)
+static void a_sidecar_without_the_cas_is_reported(void **state)
 {
     (void)state;
     FIXTURE t;
@@ -556,7 +556,7 @@ static void a_reloader_without_the_cas_is_reported(void **state)
     see_all(&t, &said);
     after(&t, 100);
     assert_pods(&t, 0, 0, 0, 2);
-    assert_example(&t, "its reloader has no material with the new set of CAs of this Secret");
+    assert_example(&t, "its sidecar has no material with the new set of CAs of this Secret");
 }
 
 /* --- a look of the policy's own counts more --- */
@@ -593,7 +593,7 @@ static void a_port_that_shows_nothing_of_cas_leaves_them_to_the_page(void **stat
     open_fixture(&t, notified, "{port: 8443}");
     const struct cr_plan *p = change(&t, "old", "new ca");
     assert_true(p->probes[0].trust);
-    assert_int_equal(p->probes[0].reloader_port, 9950);
+    assert_int_equal(p->probes[0].sidecar_port, 9950);
     struct said said = delivered("old", "new ca", false, false);
     see_all(&t, &said);
     after(&t, 300);
@@ -606,7 +606,7 @@ static void a_port_that_shows_nothing_of_cas_leaves_them_to_the_page(void **stat
 
 /* --- the sidecar goes, or comes --- */
 
-static void without_its_reloader_it_is_restarted(void **state)
+static void without_its_sidecar_it_is_restarted(void **state)
 {
     (void)state;
     FIXTURE t;
@@ -644,13 +644,13 @@ static void a_chain_does_not_show_on_a_page(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods_are_nudged_and_their_reloaders_asked),
+        cmocka_unit_test(pods_are_nudged_and_their_sidecars_asked),
         cmocka_unit_test(a_first_sight_asks_no_page),
         cmocka_unit_test(what_is_delivered_and_proven_is_verified),
         cmocka_unit_test(what_cannot_be_proven_is_inferred_at_once),
         cmocka_unit_test(a_proof_that_is_under_way_is_waited_for),
         cmocka_unit_test(who_has_found_it_is_not_nudged_again),
-        cmocka_unit_test(time_proves_nothing_of_a_reloader),
+        cmocka_unit_test(time_proves_nothing_of_a_sidecar),
         cmocka_unit_test(what_was_seen_before_the_change_says_nothing),
         cmocka_unit_test(a_page_that_cannot_be_read_says_why_for_ever),
         cmocka_unit_test(another_secrets_material_says_nothing),
@@ -661,10 +661,10 @@ int main(void)
         cmocka_unit_test(trust_that_is_proven_is_verified),
         cmocka_unit_test(a_leaf_that_is_seen_says_nothing_of_cas_that_are_not),
         cmocka_unit_test(cas_of_a_secret_of_their_own_arrive_beside_the_leaf_of_another),
-        cmocka_unit_test(a_reloader_without_the_cas_is_reported),
+        cmocka_unit_test(a_sidecar_without_the_cas_is_reported),
         cmocka_unit_test(a_handshake_counts_more_than_the_page),
         cmocka_unit_test(a_port_that_shows_nothing_of_cas_leaves_them_to_the_page),
-        cmocka_unit_test(without_its_reloader_it_is_restarted),
+        cmocka_unit_test(without_its_sidecar_it_is_restarted),
         cmocka_unit_test(a_chain_does_not_show_on_a_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

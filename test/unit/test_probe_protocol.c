@@ -51,11 +51,11 @@ static void the_crd_allows_these(void **state)
         fail_msg("verify.protocol of the CRD is not %s", list.data);
 }
 
-/* Of the file that the reloader reads, which has no schema. */
-static void the_reloader_s_page_names_these(void **state)
+/* Of the file that the sidecar reads, which has no schema. */
+static void the_sidecar_s_page_names_these(void **state)
 {
     (void)state;
-    cr_autofree char *page = read_page("docs/reloader.md");
+    cr_autofree char *page = read_page("docs/sidecar.md");
     CR_CLEANUP(cr_buf) struct cr_buf list = CR_BUF_INIT(0);
     for (unsigned i = 0; i < CR_PROBE_PROTOCOLS; i++)
         cr_buf_printf(&list, "%s`%s`",
@@ -65,7 +65,7 @@ static void the_reloader_s_page_names_these(void **state)
                       cr_probe_protocol_names[i]);
     cr_buf_puts(&list, ". ");
     if (!strstr(page, list.data))
-        fail_msg("docs/reloader.md does not say %s", list.data);
+        fail_msg("docs/sidecar.md does not say %s", list.data);
 }
 
 int main(void)
@@ -73,7 +73,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_has_a_word_and_what_is_none_has_not),
         cmocka_unit_test(the_crd_allows_these),
-        cmocka_unit_test(the_reloader_s_page_names_these),
+        cmocka_unit_test(the_sidecar_s_page_names_these),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

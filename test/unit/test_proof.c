@@ -1,4 +1,4 @@
-#include "reloader/proof.h"
+#include "sidecar/proof.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +71,7 @@ static struct cr_proof look_at(const struct test_server *const *servers, size_t 
                                const struct cr_material *before)
 {
     struct cr_proof_endpoint endpoints[4];
-    struct cr_reloader_material material = {.proof = {.endpoints = endpoints, .endpoints_len = len}};
+    struct cr_sidecar_material material = {.proof = {.endpoints = endpoints, .endpoints_len = len}};
     struct cr_proof proof;
     for (size_t i = 0; i < len; i++)
         endpoints[i] =
@@ -257,7 +257,7 @@ static void who_is_silent_is_unknown(void **state)
     const struct test_server_options options = {.serve = test_serve_silence};
     CR_CLEANUP(test_server) struct test_server *server = test_server_new(&options);
     struct cr_proof_endpoint endpoint = {.address = loopback, .port = test_server_port(server)};
-    const struct cr_reloader_material material = {.proof = {.endpoints = &endpoint, .endpoints_len = 1}};
+    const struct cr_sidecar_material material = {.proof = {.endpoints = &endpoint, .endpoints_len = 1}};
     CR_CLEANUP(cr_material) struct cr_material wanted = material_of(pki->leaf[0], NULL, NULL);
     struct cr_proof proof;
     int64_t begun = cr_clock_monotonic_ms();

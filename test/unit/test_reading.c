@@ -1,4 +1,4 @@
-#include "reloader/reading.h"
+#include "sidecar/reading.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static void digests_are_those_of_the_secret(void **state)
     put(f.certificate, leaf->cert_pem);
     put(f.private_key, leaf->key_pem);
     put(f.trust, ca->cert_pem);
-    const struct cr_reloader_material material = {
+    const struct cr_sidecar_material material = {
         .certificate = f.certificate, .private_key = f.private_key, .trust = f.trust};
     const struct cr_material_input input = {
         .certificate = {leaf->cert_pem, strlen(leaf->cert_pem)},
@@ -112,7 +112,7 @@ static void what_cannot_be_used_is_refused_with_its_path(void **state)
         put(f.certificate, cases[i].certificate);
         put(f.private_key, cases[i].key);
         put(f.trust, cases[i].trust);
-        const struct cr_reloader_material material = {
+        const struct cr_sidecar_material material = {
             .certificate = f.certificate, .private_key = f.private_key, .trust = f.trust};
         struct cr_error err = {0};
         enum cr_material_problem problem;
@@ -135,7 +135,7 @@ static void trust_alone_is_a_material(void **state)
     begin(&f);
     CR_CLEANUP(test_cert) struct test_cert *ca = test_cert_new(&(struct test_cert_spec){.cn = "ca", .ca = true});
     put(f.trust, ca->cert_pem);
-    const struct cr_reloader_material material = {.trust = f.trust};
+    const struct cr_sidecar_material material = {.trust = f.trust};
     struct cr_error err = {0};
     enum cr_material_problem problem;
     CR_CLEANUP(cr_reading) struct cr_reading reading;

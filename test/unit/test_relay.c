@@ -1,4 +1,4 @@
-#include "reloader/relay.h"
+#include "sidecar/relay.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "reloader/resp.h"
+#include "sidecar/resp.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

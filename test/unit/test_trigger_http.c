@@ -144,7 +144,7 @@ static struct tls_scene tls_scene_new(void)
     struct tls_scene t = {.ca = test_cert_new(&(struct test_cert_spec){.cn = "ca", .ca = true})};
     t.server = test_cert_new(
         &(struct test_cert_spec){.cn = "server", .dns = {"admin.example"}, .ips = {"127.0.0.1"}, .issuer = t.ca});
-    t.client = test_cert_new(&(struct test_cert_spec){.cn = "reloader", .issuer = t.ca});
+    t.client = test_cert_new(&(struct test_cert_spec){.cn = "sidecar", .issuer = t.ca});
     t.ca_file = file_of(t.ca->cert_pem);
     t.certificate = file_of(t.client->cert_pem);
     t.private_key = file_of(t.client->key_pem);
@@ -191,7 +191,7 @@ static void https_is_verified_and_may_present_a_certificate(void **state)
             scene_must_pull(&s);
         test_server_free(cr_steal(&server));
         if (!cases[i].words)
-            assert_string_equal(a.client, "reloader");
+            assert_string_equal(a.client, "sidecar");
     }
 }
 

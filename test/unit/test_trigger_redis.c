@@ -96,11 +96,11 @@ static char *password_file(const char *text)
 
 static void it_logs_in_first(void **state)
 {
-    static char user[] = "reloader";
+    static char user[] = "sidecar";
     static const struct {
         char *user;
         const char *received;
-    } cases[] = {{NULL, "AUTH s3cr3t-word\n"}, {user, "AUTH reloader s3cr3t-word\n"}};
+    } cases[] = {{NULL, "AUTH s3cr3t-word\n"}, {user, "AUTH sidecar s3cr3t-word\n"}};
     (void)state;
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         CR_CLEANUP(redis) struct redis r = {.answers = {"+OK\r\n", FILES, "+OK\r\n"}};

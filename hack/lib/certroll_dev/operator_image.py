@@ -15,11 +15,11 @@ __all__ = ["PRESETS", "REPOSITORY", "Image", "built", "cached", "run"]
 
 REPOSITORY = "certroll.dev/operator"  # manifests/base names it, too
 _PROGRAM = "certroll-operator"
-_BESIDE = ("certroll-certgen", "certroll-reloader")  # in the operator's folder, here and in the image: of Jobs, of sidecars
+_BESIDE = ("certroll-certgen", "certroll-sidecar")  # in the operator's folder, here and in the image: of Jobs, of sidecars
 _ZONES = Path("/usr/share/zoneinfo")  # here and in the image
 _DESCRIPTION = """\
 Builds an image without a registry and without a container engine. That of the operator has certroll-operator,
-certroll-certgen, certroll-reloader, the shared libraries that they need, this machine's time zones, and nothing else that
+certroll-certgen, certroll-sidecar, the shared libraries that they need, this machine's time zones, and nothing else that
 could run; that of the shutdown manager one static program; that of the node agent certroll-node-agent and nsenter. The
 archive is OCI's and Docker's at once:
 

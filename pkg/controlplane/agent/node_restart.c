@@ -307,6 +307,7 @@ bool cr_node_restart_begin(const struct cr_node_layout *layout, const struct cr_
         return cr_error_set(err, CR_ERR_INTERNAL, "the order is about another component");
     if (why)
         return cr_error_set(err, CR_ERR_FORBIDDEN, "%s is not restarted: %s", program->component, why);
-    return cr_node_restart_is_kubelet(program) ? restart_kubelet(program, act, allowed, err)
-                                               : node_restart_manifest(layout, look, program, act->token, err);
+    if (!program->manifest)
+        return restart_kubelet(program, act, allowed, err); /* of others, refusal() */
+    return node_restart_manifest(layout, look, program, act->token, err);
 }

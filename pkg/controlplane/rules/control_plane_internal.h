@@ -174,9 +174,9 @@ struct cp_ctx {
     char *soon;    /* owned: one example of a file that is taken up without a restart; NULL */
 };
 
-void cr_cp_view(struct cp_ctx *ctx);        /* control_plane_view.c: rows */
-void cr_cp_readers(struct cp_ctx *ctx);     /* control_plane_plan.c: kube-root-ca.crt, token Secrets */
-void cr_cp_authorities(struct cp_ctx *ctx); /* control_plane_authorities.c */
+void cr_cp_view(struct cp_ctx *ctx);                       /* control_plane_view.c: rows */
+void cr_cp_readers(struct cp_ctx *ctx);                    /* control_plane_plan.c: kube-root-ca.crt, token Secrets */
+void cr_cp_authorities(struct cp_ctx *ctx);                /* control_plane_authorities.c */
 void cr_cp_removable(struct cp_ctx *ctx, enum cp_pki pki); /* control_plane_authorities.c */
 void cr_cp_service_accounts(struct cp_ctx *ctx);           /* control_plane_keys.c */
 void cr_cp_followers(struct cp_ctx *ctx);  /* control_plane_plan.c: token Secrets and workloads that follow */

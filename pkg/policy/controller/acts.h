@@ -22,10 +22,10 @@ struct cr_actor {
     struct cr_canaries *canaries;
     struct cr_probe_slots *slots; /* NULL: as many rounds as callers */
     struct cr_policy_metrics *metrics;
-    struct cr_metric *nudges;         /* namespace */
-    struct cr_metric *probes;         /* namespace, outcome */
-    struct cr_metric *reloader_pages; /* namespace, outcome */
-    struct cr_metric *evictions;      /* namespace, reason */
+    struct cr_metric *nudges;        /* namespace */
+    struct cr_metric *probes;        /* namespace, outcome */
+    struct cr_metric *sidecar_pages; /* namespace, outcome */
+    struct cr_metric *evictions;     /* namespace, reason */
 };
 
 /* Does the plan's restarts, each independently of the others. Returns how many were done; err: the first error that

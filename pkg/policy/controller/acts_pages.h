@@ -1,4 +1,4 @@
-/* Reads HTTP endpoints of pods ("pages") in parallel: the part that evidence of trust and evidence of reloaders have in
+/* Reads HTTP endpoints of pods ("pages") in parallel: the part that evidence of trust and evidence of sidecars have in
  * common. Private to acts_*. */
 #ifndef CR_POLICY_CONTROLLER_ACTS_PAGES_H
 #define CR_POLICY_CONTROLLER_ACTS_PAGES_H

@@ -12,12 +12,12 @@
 #include "policy/controller/acts_pages.h"
 #include "policy/controller/acts_trust.h"
 #include "policy/controller/pod_guard.h"
-#include "workload/reloader.h"
+#include "workload/sidecar.h"
 
-/* The part of a round of probes that asks the reloaders of pods what has become of their material. Private to
+/* The part of a round of probes that asks the sidecars of pods what has become of their material. Private to
  * acts_probe. */
 
-enum { CR_RELOADER_PAGES_MAX = 64 }; /* of one round */
+enum { CR_SIDECAR_PAGES_MAX = 64 }; /* of one round */
 
 struct reading {
     const struct cr_actor *actor;
@@ -25,7 +25,7 @@ struct reading {
     int64_t began_ms;
 };
 
-static const char *read_page(const struct cr_page *page, struct cr_reloader_sighting *seen)
+static const char *read_page(const struct cr_page *page, struct cr_sidecar_sighting *seen)
 {
     struct cr_error problem = {0};
     if (!page) {
@@ -36,7 +36,7 @@ static const char *read_page(const struct cr_page *page, struct cr_reloader_sigh
         snprintf(seen->words, sizeof seen->words, "%s", page->problem);
         return "unreachable";
     }
-    if (!cr_reloader_page_read(cr_buf_text(&page->body), page->body.len, seen, &problem)) {
+    if (!cr_sidecar_page_read(cr_buf_text(&page->body), page->body.len, seen, &problem)) {
         snprintf(seen->words, sizeof seen->words, "%s", problem.text);
         return "invalid";
     }
@@ -47,40 +47,40 @@ static const char *read_page(const struct cr_page *page, struct cr_reloader_sigh
 static void remember_page(void *arg, const struct cr_page_look *look, const struct cr_page *page)
 {
     const struct reading *reading = arg;
-    struct cr_reloader_sighting seen = {0};
+    struct cr_sidecar_sighting seen = {0};
     const char *outcome = read_page(page, &seen);
     seen.at_ms = reading->began_ms;
-    cr_memory_saw_reloader(reading->actor->memory, look->pod->uid, look->pod->started_ms, &seen);
-    cr_metric_add(reading->actor->reloader_pages, CR_LABELS(reading->ns, outcome), 1);
+    cr_memory_saw_sidecar(reading->actor->memory, look->pod->uid, look->pod->started_ms, &seen);
+    cr_metric_add(reading->actor->sidecar_pages, CR_LABELS(reading->ns, outcome), 1);
 }
 
-static struct cr_page_look *reloader_looks_of(const struct cr_gathered *gathered, const struct cr_plan *plan,
-                                              size_t *len)
+static struct cr_page_look *sidecar_looks_of(const struct cr_gathered *gathered, const struct cr_plan *plan,
+                                             size_t *len)
 {
     struct cr_page_look *looks = cr_calloc(plan->probes_len, sizeof *looks);
     *len = 0;
     for (size_t i = 0; i < plan->probes_len; i++) {
         const struct cr_plan_pod *what = &plan->probes[i];
         const struct cr_world_pod *pod = &gathered->consumers[what->consumer].pods[what->pod];
-        if (what->reloader_port)
+        if (what->sidecar_port)
             looks[(*len)++] = (struct cr_page_look){.pod = pod,
-                                                    .port = what->reloader_port,
-                                                    .path = CR_RELOADER_PATH,
-                                                    .max = CR_RELOADER_PAGE_MAX,
-                                                    .read_ms = pod->reloader ? pod->reloader->at_ms : 0};
+                                                    .port = what->sidecar_port,
+                                                    .path = CR_SIDECAR_PATH,
+                                                    .max = CR_SIDECAR_PAGE_MAX,
+                                                    .read_ms = pod->sidecar ? pod->sidecar->at_ms : 0};
     }
     return looks;
 }
 
-/* Reads the pages of those reloaders that the plan asks for, at most CR_RELOADER_PAGES_MAX and those first that were
+/* Reads the pages of those sidecars that the plan asks for, at most CR_SIDECAR_PAGES_MAX and those first that were
  * read the longest ago, and remembers them. Blocks for up to 2 s. */
-static void act_read_reloaders(const struct cr_actor *actor, const struct cr_gathered *gathered,
-                               const struct cr_plan *plan)
+static void act_read_sidecars(const struct cr_actor *actor, const struct cr_gathered *gathered,
+                              const struct cr_plan *plan)
 {
     size_t len = 0;
-    cr_autofree struct cr_page_look *looks = reloader_looks_of(gathered, plan, &len);
+    cr_autofree struct cr_page_look *looks = sidecar_looks_of(gathered, plan, &len);
     struct reading reading = {.actor = actor, .ns = gathered->world.policy->ns, .began_ms = cr_clock_wall_ms()};
-    cr_act_read_looks(actor, looks, len, CR_RELOADER_PAGES_MAX, remember_page, &reading);
+    cr_act_read_looks(actor, looks, len, CR_SIDECAR_PAGES_MAX, remember_page, &reading);
 }
 
 enum {
@@ -327,7 +327,7 @@ static void run_round(const struct cr_actor *actor, const struct cr_gathered *ga
         remember(actor, gathered, &looks[i], &results[i], &presented[looks[i].consumer]);
     look_at_trust(actor, gathered, looks, asked, targets, results, began_ms);
     cr_act_read_pages(actor, gathered, plan, began_ms);
-    act_read_reloaders(actor, gathered, plan);
+    act_read_sidecars(actor, gathered, plan);
     for (size_t i = 0; i < consumers; i++)
         cr_probe_client_free(presented[i].client);
 }

@@ -605,9 +605,9 @@ static void register_metrics(struct cr_policy_controller *controller, struct cr_
                            "Pods whose kubelet was made to refresh its Secret volumes.", CR_LABELS("namespace"));
     actor->probes = cr_metrics_counter(metrics, "certroll_probes_total", "TLS probes of pods by outcome.",
                                        CR_LABELS("namespace", "outcome"));
-    actor->reloader_pages =
-        cr_metrics_counter(metrics, "certroll_reloader_pages_total",
-                           "Pages of reloaders that were asked for, by outcome.", CR_LABELS("namespace", "outcome"));
+    actor->sidecar_pages =
+        cr_metrics_counter(metrics, "certroll_sidecar_pages_total",
+                           "Pages of sidecars that were asked for, by outcome.", CR_LABELS("namespace", "outcome"));
     actor->evictions = cr_metrics_counter(metrics, "certroll_evictions_total", "Pods evicted by what for.",
                                           CR_LABELS("namespace", "reason"));
     controller->lags = cr_stale_cache_counter(metrics);

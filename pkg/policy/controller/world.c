@@ -100,12 +100,12 @@ static bool is_pending(const struct cr_policy_status *status)
     return false;
 }
 
-static void recall_reloader(const struct cr_world_source *source, bool awaited, struct cr_reloader_sighting *reloader,
-                            struct cr_world_pod *view)
+static void recall_sidecar(const struct cr_world_source *source, bool awaited, struct cr_sidecar_sighting *sidecar,
+                           struct cr_world_pod *view)
 {
-    cr_reloader_sighting_dispose(reloader);
-    cr_memory_reloader(source->memory, view->uid, view->started_ms, cr_clock_wall_ms(), awaited, reloader);
-    view->reloader = reloader->at_ms ? reloader : NULL;
+    cr_sidecar_sighting_dispose(sidecar);
+    cr_memory_sidecar(source->memory, view->uid, view->started_ms, cr_clock_wall_ms(), awaited, sidecar);
+    view->sidecar = sidecar->at_ms ? sidecar : NULL;
 }
 
 static void view_pod(const struct cr_world_source *source, const struct cr_policy_verify *verify,
@@ -177,7 +177,7 @@ static void gather_consumer(const struct cr_world_source *source, const struct c
     out->pod_views[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_world_pod));
     out->sightings[i] = cr_calloc(out->pods[i].len * spec->verify.endpoints_len, sizeof(struct cr_sighting));
     out->trusts[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_trust_sighting));
-    out->reloaders[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_reloader_sighting));
+    out->sidecars[i] = cr_calloc(out->pods[i].len, sizeof(struct cr_sidecar_sighting));
     consumer->pods = out->pod_views[i];
     consumer->pods_len = out->pods[i].len;
     view_all_ending(i, out);
@@ -298,7 +298,7 @@ void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *
             view_pod(source, verify, gathered->pods[i].items[p]->json,
                      &gathered->sightings[i][p * verify->endpoints_len], view);
             recall_trust(source, verify, &gathered->trusts[i][p], view);
-            recall_reloader(source, awaited, &gathered->reloaders[i][p], view);
+            recall_sidecar(source, awaited, &gathered->sidecars[i][p], view);
         }
         recall_acts(source, gathered, i);
     }
@@ -323,7 +323,7 @@ static void make_room(const struct cr_world_source *source, const struct cr_poli
                                 .ending_views = cr_calloc(consumers, sizeof(struct cr_world_ending *)),
                                 .sightings = cr_calloc(consumers, sizeof(struct cr_sighting *)),
                                 .trusts = cr_calloc(consumers, sizeof(struct cr_trust_sighting *)),
-                                .reloaders = cr_calloc(consumers, sizeof(struct cr_reloader_sighting *)),
+                                .sidecars = cr_calloc(consumers, sizeof(struct cr_sidecar_sighting *)),
                                 .refusals = cr_calloc(consumers, sizeof(struct cr_note))};
     out->world = (struct cr_world){.policy = policy,
                                    .status = &out->status,
@@ -389,10 +389,10 @@ void cr_world_dispose(struct cr_gathered *gathered)
         cr_json_free(gathered->workload_overrides[i]);
         for (size_t p = 0; gathered->trusts[i] && p < gathered->pods[i].len; p++) {
             cr_trust_sighting_dispose(&gathered->trusts[i][p]);
-            cr_reloader_sighting_dispose(&gathered->reloaders[i][p]);
+            cr_sidecar_sighting_dispose(&gathered->sidecars[i][p]);
         }
         free(gathered->trusts[i]);
-        free(gathered->reloaders[i]);
+        free(gathered->sidecars[i]);
         cr_snapshots_dispose(&gathered->pods[i]);
         free(gathered->pod_views[i]);
         cr_snapshots_dispose(&gathered->ending[i]);
@@ -412,7 +412,7 @@ void cr_world_dispose(struct cr_gathered *gathered)
     free(gathered->ending_views);
     free(gathered->sightings);
     free(gathered->trusts);
-    free(gathered->reloaders);
+    free(gathered->sidecars);
     free(gathered->refusals);
     cr_budgets_dispose(&gathered->budgets);
     cr_hosts_in_use_dispose(&gathered->hosts, policy ? policy->secrets_len : 0);

@@ -35,9 +35,9 @@ struct cr_gathered {
     struct cr_world_pod **pod_views;
     struct cr_snapshots *ending;
     struct cr_world_ending **ending_views;
-    struct cr_sighting **sightings;          /* per consumer: pods × endpoints */
-    struct cr_trust_sighting **trusts;       /* per consumer: pods */
-    struct cr_reloader_sighting **reloaders; /* likewise */
+    struct cr_sighting **sightings;        /* per consumer: pods × endpoints */
+    struct cr_trust_sighting **trusts;     /* per consumer: pods */
+    struct cr_sidecar_sighting **sidecars; /* likewise */
     struct cr_note *refusals;
     struct cr_budgets budgets;
     struct cr_hosts_in_use hosts;

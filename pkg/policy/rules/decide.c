@@ -53,7 +53,7 @@ const struct cr_json *cr_container_named(const struct cr_json *pod_spec, const c
 struct question {
     const struct cr_decide_input *input;
     size_t secret; /* index into the input's changes */
-    const struct cr_reloader_sidecar *sidecar;
+    const struct cr_sidecar_container *sidecar;
     unsigned passed_on; /* by the sidecar: CR_CLASS_* */
 };
 
@@ -79,7 +79,7 @@ static const struct cr_component *component_of(const struct question *q, const s
 {
     const struct cr_decide_input *input = q->input;
     if (cr_streq(usage->container, q->sidecar->container))
-        return cr_catalogue_by_name(input->catalogue, CR_RELOADER_COMPONENT);
+        return cr_catalogue_by_name(input->catalogue, CR_SIDECAR_COMPONENT);
     const struct cr_component *seen = cr_catalogue_by_image(input->catalogue, usage->image);
     if (!input->consumer->component)
         return seen;
@@ -121,8 +121,8 @@ static enum cr_ground ground_of(const struct question *q, const struct cr_findin
     case CR_METHOD_SIGNAL:
     case CR_METHOD_HTTP:
     case CR_METHOD_COMMAND:
-        return cr_decide_notifier(finding, q->passed_on) == CR_NOTIFIER_RELOADER ? CR_GROUND_NOTIFIED
-                                                                                 : CR_GROUND_NOT_NOTIFIED;
+        return cr_decide_notifier(finding, q->passed_on) == CR_NOTIFIER_SIDECAR ? CR_GROUND_NOTIFIED
+                                                                                : CR_GROUND_NOT_NOTIFIED;
     case CR_METHOD_RESTART:
         return CR_GROUND_CAPABILITY;
     case CR_METHOD_UNKNOWN:
@@ -299,7 +299,7 @@ static void judge_secret(const struct cr_decide_input *input, size_t index, stru
     const struct question q = {.input = input,
                                .secret = index,
                                .sidecar = &findings->sidecar,
-                               .passed_on = cr_reloader_classes(input->pod_spec, &findings->sidecar, change->secret)};
+                               .passed_on = cr_sidecar_classes(input->pod_spec, &findings->sidecar, change->secret)};
     cr_usage_collect(input->pod_spec, change->secret->name, usages);
     note_usages(change, usages, result);
     cr_decide_usages(input, &findings->sidecar, change->secret, usages);
@@ -313,7 +313,7 @@ void cr_decide(const struct cr_decide_input *input, struct cr_decision *out)
     *out = (struct cr_decision){.secrets_len = input->changes_len};
     out->secrets = cr_calloc(input->changes_len, sizeof *out->secrets);
     struct cr_usage_list *usages = cr_calloc(input->changes_len, sizeof *usages);
-    struct cr_findings findings = {.sidecar = cr_reloader_find(input->pod_spec)};
+    struct cr_findings findings = {.sidecar = cr_sidecar_find(input->pod_spec)};
     for (size_t i = 0; i < input->changes_len; i++) {
         judge_secret(input, i, &usages[i], &out->secrets[i], &findings);
         if (out->secrets[i].kind > out->kind)

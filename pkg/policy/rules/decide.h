@@ -34,7 +34,7 @@ struct cr_decision_secret {
     enum cr_decision_kind kind; /* of this Secret alone */
     unsigned restart_classes;   /* CR_CLASS_* that force a restart */
     unsigned reload_classes;    /* CR_CLASS_* taken up without one */
-    unsigned trigger_classes;   /* of those, the ones that its reloader must notify it of */
+    unsigned trigger_classes;   /* of those, the ones that its sidecar must notify it of */
     unsigned roles;             /* CR_ROLE_BIT mask of the roles this Secret plays */
     int64_t max_delay_ms;       /* longest delay of what reloads */
     bool refreshes;             /* some mount of it refreshes by itself: nudging helps */
@@ -65,9 +65,9 @@ CR_DEFINE_DISPOSE(cr_decision, struct cr_decision, cr_decision_dispose)
  *   policy (reload.opaque) says that it reads opaque material;
  * - policy overrides by role beat the catalogue;
  * - Watch, PerHandshake, Poll decide HotReload; ApiWatch HotReload; Signal, HTTP, Command decide Trigger when a
- * reloader in the pod (reloader.h) has the leaf, or the CAs, of this Secret in a volume that refreshes, else Restart;
+ * sidecar in the pod (sidecar.h) has the leaf, or the CAs, of this Secret in a volume that refreshes, else Restart;
  * Unknown and unverified mean Restart; an unknown component or version takes the strictest;
- * - what only the reloader mounts counts as a usage by the containers that read what it makes of it; its own usage
+ * - what only the sidecar mounts counts as a usage by the containers that read what it makes of it; its own usage
  *   decides nothing;
  * - several containers, roles and Secrets: the strictest decides, and the reason names it first, then what would have
  * reloaded. */

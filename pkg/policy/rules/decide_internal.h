@@ -5,13 +5,13 @@
 #include "catalogue/words.h"
 #include "policy/rules/decide.h"
 #include "evidence/diff.h"
-#include "workload/reloader.h"
+#include "workload/sidecar.h"
 #include "catalogue/usage.h"
 
 /* Why a finding decides as it does, the weakest ground for a restart first: the reason names the strongest. */
 enum cr_ground {
     CR_GROUND_RELOADS,      /* its capability: by itself */
-    CR_GROUND_NOTIFIED,     /* when its pod's reloader notifies it */
+    CR_GROUND_NOTIFIED,     /* when its pod's sidecar notifies it */
     CR_GROUND_UNKNOWN,      /* unknown, or not verified */
     CR_GROUND_NOT_NOTIFIED, /* it could be notified, but nothing is there to notify it */
     CR_GROUND_CAPABILITY,   /* it reads once */
@@ -38,7 +38,7 @@ struct cr_finding {
 struct cr_findings {
     struct cr_finding *items;
     size_t len;
-    struct cr_reloader_sidecar sidecar; /* of the pod */
+    struct cr_sidecar_container sidecar; /* of the pod */
 };
 
 /* Without a restart. */
@@ -53,12 +53,12 @@ const struct cr_json *cr_container_named(const struct cr_json *pod_spec, const c
 /* The class of a file by its key, or by its role when the key is not known. */
 enum cr_class cr_class_of(const struct cr_policy_secret *secret, const char *key, enum cr_role role);
 
-/* decide_reloader.c: reduces the usages of a Secret to those that count. What only the reloader mounts is a usage by
+/* decide_sidecar.c: reduces the usages of a Secret to those that count. What only the sidecar mounts is a usage by
  * the containers that read what it makes of it; beside others, its own usage decides nothing, unless it is for the
  * certificate of its page. */
-void cr_decide_usages(const struct cr_decide_input *input, const struct cr_reloader_sidecar *sidecar,
+void cr_decide_usages(const struct cr_decide_input *input, const struct cr_sidecar_container *sidecar,
                       const struct cr_policy_secret *secret, struct cr_usage_list *usages);
-/* passed_on: cr_reloader_classes of the finding's Secret. */
+/* passed_on: cr_sidecar_classes of the finding's Secret. */
 enum cr_notifier cr_decide_notifier(const struct cr_finding *finding, unsigned passed_on);
 
 /* decide_keys.c: whether the component is known not to take the new leaf's key in this role. */

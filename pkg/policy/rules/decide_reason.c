@@ -52,8 +52,8 @@ static void say_delay(struct cr_buf *buf, int64_t ms)
 static enum cr_notifier notifier_of(const struct sentence *s, const struct cr_finding *finding)
 {
     if (finding->ground == CR_GROUND_NOTIFIED)
-        return CR_NOTIFIER_RELOADER;
-    /* say_not_notified explains a reloader that is there. */
+        return CR_NOTIFIER_SIDECAR;
+    /* say_not_notified explains a sidecar that is there. */
     return s->findings->sidecar.container ? CR_NOTIFIER_UNNAMED : CR_NOTIFIER_NONE;
 }
 
@@ -214,7 +214,7 @@ static bool is_notified_alike(const struct cr_finding *a, const struct cr_findin
            cr_streq(a->capability.signal, b->capability.signal);
 }
 
-/* " takes up by itself what changed", or at which word of its reloader. */
+/* " takes up by itself what changed", or at which word of its sidecar. */
 static void say_takes_up(struct sentence *s)
 {
     bool alike = true, by_itself = false;
@@ -225,9 +225,9 @@ static void say_takes_up(struct sentence *s)
     }
     cr_buf_puts(&s->buf, " takes up ");
     if (alike && capability->method == CR_METHOD_SIGNAL)
-        cr_buf_printf(&s->buf, "on %s, which its reloader sends, ", capability->signal);
+        cr_buf_printf(&s->buf, "on %s, which its sidecar sends, ", capability->signal);
     else if (s->deciding->ground == CR_GROUND_NOTIFIED)
-        cr_buf_printf(&s->buf, "%swhen its reloader tells it ", by_itself ? "by itself or " : "");
+        cr_buf_printf(&s->buf, "%swhen its sidecar tells it ", by_itself ? "by itself or " : "");
     else
         cr_buf_puts(&s->buf, "by itself ");
     cr_buf_puts(&s->buf, "what changed");
@@ -257,7 +257,7 @@ static void say_several_containers(struct sentence *s)
     cr_buf_puts(buf, notified ? "the containers take up what changed, "
                               : "the containers take up by themselves what changed, the slowest is ");
     say_who(buf, s->deciding->component, s->deciding->usage);
-    cr_buf_puts(buf, notified ? " when its reloader tells it, " : " ");
+    cr_buf_puts(buf, notified ? " when its sidecar tells it, " : " ");
     say_delay(buf, s->deciding->capability.max_delay_ms);
     cr_buf_puts(buf, "; no restart.");
 }
@@ -349,7 +349,7 @@ static void say_ground(struct sentence *s)
     say_capability(s, f);
 }
 
-/* Why the reloader that is there does not notify it. */
+/* Why the sidecar that is there does not notify it. */
 static void say_not_notified(struct sentence *s)
 {
     struct cr_buf *buf = &s->buf;
@@ -357,10 +357,10 @@ static void say_not_notified(struct sentence *s)
     if (f->ground != CR_GROUND_NOT_NOTIFIED || !s->findings->sidecar.container)
         return;
     if (f->class == CR_CLASS_OPAQUE) {
-        cr_buf_puts(buf, "; its reloader passes no opaque material on");
+        cr_buf_puts(buf, "; its sidecar passes no opaque material on");
         return;
     }
-    cr_buf_printf(buf, "; its reloader does not mount the %s of Secret ", f->class == CR_CLASS_LEAF ? "leaf" : "CAs");
+    cr_buf_printf(buf, "; its sidecar does not mount the %s of Secret ", f->class == CR_CLASS_LEAF ? "leaf" : "CAs");
     say_name(buf, secret_of(s, f));
 }
 

@@ -400,7 +400,7 @@ static bool look_at_workload(struct plan_ctx *ctx, struct plan_consumer *consume
         consumer->status->state = CR_CONSUMER_IDLE;
     }
     consumer->pod_spec = cr_json_at(consumer->world->workload, "spec", "template", "spec");
-    consumer->sidecar = cr_reloader_find(consumer->pod_spec);
+    consumer->sidecar = cr_sidecar_find(consumer->pod_spec);
     cr_shutdown_hooks_find(consumer->pod_spec, &consumer->hooks);
     consumer->status->warnings = warnings_of(ctx, consumer);
     cr_plan_count_restart(ctx, consumer);

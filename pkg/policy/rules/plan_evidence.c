@@ -100,7 +100,7 @@ struct look {
 struct shown {
     struct cr_shown_leaf leaf;
     struct cr_shown_leaf trust;
-    bool found; /* by its reloader */
+    bool found; /* by its sidecar */
 };
 
 static bool can_look(const struct plan_consumer *consumer, size_t change)
@@ -147,7 +147,7 @@ static void look_at(const struct plan_ctx *ctx, const struct plan_consumer *cons
     look_at_leaf(ctx, consumer, pod, change, &look->others, &out->leaf);
     add_page_leaf(ctx, consumer, pod, change, &out->leaf);
     cr_plan_look_at_trust(ctx, consumer, pod, change, &look->trust, &out->trust);
-    cr_plan_look_at_reloader(ctx, consumer, pod, change, &look->trigger, &out->leaf, &out->trust, &out->found);
+    cr_plan_look_at_sidecar(ctx, consumer, pod, change, &look->trigger, &out->leaf, &out->trust, &out->found);
 }
 
 /* The pod came up by other means than our restart, so late that its volume cannot be the old one, or it shows the new
@@ -328,7 +328,7 @@ static void await_pod(const struct plan_ctx *ctx, const struct plan_consumer *co
             continue;
         look_when(change->since_ms + CR_KUBELET_REFRESH_MS + change->max_delay_ms, ctx->world->now_ms, look_again_ms);
         look_when(cr_plan_deadline_ms(consumer, change) + later_ms(consumer, change, pod), ctx->world->now_ms,
-                look_again_ms);
+                  look_again_ms);
     }
 }
 
@@ -454,7 +454,7 @@ static char *say_late(const struct plan_consumer *consumer, int late, unsigned c
     return cr_asprintf("%d of %d pods %s past the deadline, so %s did not happen: restart. (Expected was: %s)", late,
                        consumer->status->pods.total,
                        classes & CR_CLASS_LEAF ? "still serve the old leaf" : "still go by the old CAs",
-                       consumer->decision.kind == CR_DECISION_TRIGGER ? "the reload by its reloader" : "hot reload",
+                       consumer->decision.kind == CR_DECISION_TRIGGER ? "the reload by its sidecar" : "hot reload",
                        cr_or_empty(consumer->decision.reason));
 }
 

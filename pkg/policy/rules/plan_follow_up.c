@@ -158,7 +158,7 @@ static bool is_held(const struct plan_consumer *consumer)
 static int64_t probe_interval_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     const struct cr_policy_verify *verify = &consumer->spec->verify;
-    size_t places = verify->endpoints_len + (verify->certs_port != 0) + (cr_plan_reloader_port(ctx, consumer) != 0);
+    size_t places = verify->endpoints_len + (verify->certs_port != 0) + (cr_plan_sidecar_port(ctx, consumer) != 0);
     int64_t age_ms = ctx->world->now_ms - newest_ms(consumer);
     int64_t pause_ms = cr_plan_probe_pause_ms(consumer, age_ms, places);
     return age_ms >= LONG_HELD_MS && pause_ms < LONG_HELD_PAUSE_MS && is_held(consumer) ? LONG_HELD_PAUSE_MS : pause_ms;
@@ -230,8 +230,8 @@ static int64_t looked_ms(const struct plan_consumer *consumer, const struct cr_w
         add_look(&asked, cr_plan_asked_ms(consumer, pod));
     if (probe->trust)
         add_look(&asked, pod->trust->at_ms);
-    if (probe->reloader_port)
-        add_look(&asked, pod->reloader ? pod->reloader->at_ms : 0);
+    if (probe->sidecar_port)
+        add_look(&asked, pod->sidecar ? pod->sidecar->at_ms : 0);
     return asked.at_ms;
 }
 
@@ -243,7 +243,7 @@ static void maybe_probe(struct plan_ctx *ctx, const struct plan_consumer *consum
     struct cr_plan_pod probe = {.consumer = index,
                                 .pod = pod_index,
                                 .trust = wants_trust(ctx, consumer, pod),
-                                .reloader_port = cr_plan_reloader_port(ctx, consumer)};
+                                .sidecar_port = cr_plan_sidecar_port(ctx, consumer)};
     int64_t asked = looked_ms(consumer, pod, &probe);
     int64_t pause_ms = probe_interval_ms(ctx, consumer);
     if (probe.trust && pause_ms < PAUSE_WITHOUT_EVIDENCE_MS && shows_no_evidence(ctx, consumer, pod_index))

@@ -7,8 +7,8 @@
 #include "policy/rules/decide.h"
 #include "evidence/diff.h"
 #include "policy/rules/plan.h"
-#include "workload/reloader.h"
-#include "evidence/reloader_sighting.h"
+#include "workload/sidecar.h"
+#include "evidence/sidecar_sighting.h"
 #include "workload/rollout.h"
 #include "policy/rules/schedule.h"
 #include "workload/shutdown_hook.h"
@@ -23,7 +23,7 @@ struct plan_change {
     bool leaf_changed;    /* a leaf that it serves */
     bool leaf_presented;  /* a leaf that it presents as a client, and that its page shows */
     unsigned trust_roles; /* in which it uses CAs that changed: CR_ROLE_BIT */
-    unsigned notified;    /* CR_CLASS_* that its reloader notifies it of, and that its page can show by their digests */
+    unsigned notified;    /* CR_CLASS_* that its sidecar notifies it of, and that its page can show by their digests */
     bool not_accepted;    /* its software takes no such leaf: time alone proves nothing */
     int64_t since_ms;
     int64_t max_delay_ms;
@@ -37,7 +37,7 @@ struct plan_evidence {
     int64_t old_leaf_ms; /* when it was last seen to have an old leaf of the Secret; 0: it has not */
     int64_t old_trust_ms;
     int64_t old_ms; /* the later of the two */
-    bool found;     /* its reloader has found all that it notifies the program of: its volume is refreshed */
+    bool found;     /* its sidecar has found all that it notifies the program of: its volume is refreshed */
 };
 
 /* Pods that a restart has replaced, while their shutdown manager lets their connections go. Borrowed from the world. */
@@ -55,8 +55,8 @@ struct plan_consumer {
     const struct cr_world_consumer *world;
     struct cr_consumer_status *status; /* borrowed from the plan */
     const struct cr_json *pod_spec;
-    struct cr_reloader_sidecar sidecar; /* of the pod template */
-    struct cr_shutdown_hooks hooks;     /* likewise */
+    struct cr_sidecar_container sidecar; /* of the pod template */
+    struct cr_shutdown_hooks hooks;      /* likewise */
     struct plan_drain drain;
     struct cr_decision decision;
     bool concerned;              /* a pending change touches it */
@@ -290,7 +290,7 @@ bool cr_plan_can_see_trust(const struct plan_consumer *consumer, const struct cr
 const char *cr_plan_canary_ca(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* The Secret as it was read: what is remembered of it has no subjects and serial numbers. */
 const struct cr_material *cr_plan_target(const struct plan_ctx *ctx, size_t change);
-/* plan_trigger.c: what the pages of pods' reloaders show. Of the classes that a reloader notifies of, those of a change
+/* plan_trigger.c: what the pages of pods' sidecars show. Of the classes that a sidecar notifies of, those of a change
  * that such a page can show: it shows nothing of another chain under the same leaf. */
 unsigned cr_plan_notified(const struct plan_ctx *ctx, size_t change, unsigned trigger_classes);
 /* For one change, for all pods of a consumer. */
@@ -303,13 +303,13 @@ struct plan_trigger_look {
 void cr_plan_trigger_look_make(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change,
                                struct plan_trigger_look *out);
 void cr_plan_trigger_look_dispose(struct plan_trigger_look *look);
-/* Adds what the page shows of the leaf and of the CAs, as far as the reloader notifies the program of them, to what was
+/* Adds what the page shows of the leaf and of the CAs, as far as the sidecar notifies the program of them, to what was
  * seen of them directly, which counts more. *found: see plan_evidence. */
-void cr_plan_look_at_reloader(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
-                              const struct cr_world_pod *pod, size_t change, const struct plan_trigger_look *look,
-                              struct cr_shown_leaf *leaf, struct cr_shown_leaf *trust, bool *found);
+void cr_plan_look_at_sidecar(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                             const struct cr_world_pod *pod, size_t change, const struct plan_trigger_look *look,
+                             struct cr_shown_leaf *leaf, struct cr_shown_leaf *trust, bool *found);
 /* The port of the page that may show one of its changes; 0: none may. */
-int cr_plan_reloader_port(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+int cr_plan_sidecar_port(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* The fall-back: what reloads by its decision and was seen with old material past the deadline is restarted,
  * unless verify.onTimeout forbids. Of these classes that can be seen: */
 enum { CR_PLAN_FALLS_BACK = CR_CLASS_LEAF | CR_CLASS_TRUST };

@@ -1,4 +1,4 @@
-/* What pods' reloaders say of the material that they pass on to a program which reads again only when it is notified:
+/* What pods' sidecars say of the material that they pass on to a program which reads again only when it is notified:
  * time alone proves nothing of that. */
 #include "policy/rules/plan_internal.h"
 
@@ -63,7 +63,7 @@ void cr_plan_trigger_look_dispose(struct plan_trigger_look *look)
     cr_strvec_dispose(&look->others_settled);
 }
 
-/* A look at endpoints, or at Envoy's page, that is still to come or was in vain may do better than a reloader that
+/* A look at endpoints, or at Envoy's page, that is still to come or was in vain may do better than a sidecar that
  * cannot prove what it has done; but it is waited for no longer than where there is none. */
 static bool counts_for_trust(const struct plan_ctx *ctx, const struct plan_change *change,
                              const struct cr_shown_leaf *seen)
@@ -72,27 +72,27 @@ static bool counts_for_trust(const struct plan_ctx *ctx, const struct plan_chang
     return seen->shown == CR_SHOWN_NOTHING || (seen->shown == CR_SHOWN_UNKNOWN && over);
 }
 
-void cr_plan_look_at_reloader(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
-                              const struct cr_world_pod *pod, size_t change, const struct plan_trigger_look *look,
-                              struct cr_shown_leaf *leaf, struct cr_shown_leaf *trust, bool *found)
+void cr_plan_look_at_sidecar(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                             const struct cr_world_pod *pod, size_t change, const struct plan_trigger_look *look,
+                             struct cr_shown_leaf *leaf, struct cr_shown_leaf *trust, bool *found)
 {
     const struct plan_change *c = &consumer->changes[change];
     const struct cr_secret_status *secret = ctx->pending[change];
-    struct cr_reloader_shown shown;
+    struct cr_sidecar_shown shown;
     *found = false;
     if (!c->notified)
         return;
-    cr_reloader_judge(&(struct cr_reloader_question){.leaf = secret->pending.target.leaf,
-                                                     .old_leaves = &secret->pending.old_leaves,
-                                                     .settled_leaf = secret->settled.leaf,
-                                                     .trust = look->trust,
-                                                     .settled_trust = look->settled_trust,
-                                                     .others = &look->others,
-                                                     .others_settled = &look->others_settled,
-                                                     .port = consumer->sidecar.port,
-                                                     .since_ms = c->since_ms,
-                                                     .sighting = pod->reloader},
-                      &shown);
+    cr_sidecar_judge(&(struct cr_sidecar_question){.leaf = secret->pending.target.leaf,
+                                                   .old_leaves = &secret->pending.old_leaves,
+                                                   .settled_leaf = secret->settled.leaf,
+                                                   .trust = look->trust,
+                                                   .settled_trust = look->settled_trust,
+                                                   .others = &look->others,
+                                                   .others_settled = &look->others_settled,
+                                                   .port = consumer->sidecar.port,
+                                                   .since_ms = c->since_ms,
+                                                   .sighting = pod->sidecar},
+                     &shown);
     if ((c->notified & CR_CLASS_LEAF) && leaf->shown == CR_SHOWN_NOTHING)
         *leaf = shown.leaf;
     if ((c->notified & CR_CLASS_TRUST) && counts_for_trust(ctx, c, trust))
@@ -101,7 +101,7 @@ void cr_plan_look_at_reloader(const struct plan_ctx *ctx, const struct plan_cons
         (!(c->notified & CR_CLASS_LEAF) || shown.leaf_found) && (!(c->notified & CR_CLASS_TRUST) || shown.trust_found);
 }
 
-int cr_plan_reloader_port(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+int cr_plan_sidecar_port(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     for (size_t k = 0; k < ctx->changes_len; k++)
         if (consumer->changes[k].concerns && consumer->changes[k].notified)

@@ -55,7 +55,7 @@ class Pods:
             self._run(f"asked-{at}")
             self._ask(at, 0)
         for name, port in (("told-zeros", self._servers.pages["zeros"]), ("told-slowly", self._servers.pages["a page byte by byte"])):
-            self._run(name, {"name": "r", "image": "example.com/certroll-reloader:1", "ports": [{"name": "certroll-reload", "containerPort": port}]})
+            self._run(name, {"name": "r", "image": "example.com/certroll-sidecar:1", "ports": [{"name": "certroll-reload", "containerPort": port}]})
             self._tenant.watch(name, "asked", target=name)
 
     def ways(self) -> list[Way]:

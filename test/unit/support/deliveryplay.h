@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/strings.h"
-#include "reloader/delivery.h"
+#include "sidecar/delivery.h"
 
 /* A play: each beat says what the delivery must want to do next, and what comes of it. Clocks stand still but for
  * passes. */

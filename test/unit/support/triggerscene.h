@@ -10,13 +10,13 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "reloader/trigger_internal.h"
+#include "sidecar/trigger_internal.h"
 #include "support/testcerts.h"
 
 enum { PATIENCE_MS = 20 * 1000 };
 
 struct trigger_scene {
-    struct cr_reloader_material material;
+    struct cr_sidecar_material material;
     struct cr_reading reading;
     struct cr_trigger_spec spec;
     struct cr_error err; /* of the last pull */

@@ -100,7 +100,7 @@ def _builds(wanted: Wanted, clusters: Sequence[str]) -> Iterator[Step]:
         yield _build("dev", operator if clusters == ["soak"] and not wanted.has("lint", "unit") else [])
     if clusters:
         # The shutdown manager is linked statically in this build only, and only its operator has no more memory than it needs.
-        soak = ["certroll-reloader"] if "soak" in clusters else []
+        soak = ["certroll-sidecar"] if "soak" in clusters else []
         yield _build("release", ["certroll-shutdown-manager", *operator, *soak], follows=["build-dev"])
     if wanted.has("tsan") or "soak" in clusters:
         tests = ["tests-with-threads"] if wanted.has("tsan") else []

@@ -1,3 +1,4 @@
+/* Frees the catalogue. */
 #include "catalogue/catalogue_internal.h"
 
 #include "base/alloc.h"

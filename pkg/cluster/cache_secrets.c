@@ -1,3 +1,5 @@
+/* What of the cache is particular of Secrets: how they are projected, whom they concern, and what to say when they
+ * may not be seen. */
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "cluster/cache_internal.h"

@@ -1,3 +1,5 @@
+/* Reading what the watches of Secrets hold, from any thread: the newest of several copies, and whether a Secret
+ * that is in none is known to be absent. */
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "cluster/secret_watches_internal.h"

@@ -1,3 +1,4 @@
+/* What --help says, one page for each command. */
 #include "drain/flags.h"
 
 const char cr_drain_flags_help[] =

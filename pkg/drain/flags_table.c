@@ -1,3 +1,5 @@
+/* The flags of all commands: ours, and those of the two programs that it replaces, so that their manifests go on
+ * working. */
 #include "drain/flags_internal.h"
 
 #include "base/strings.h"

@@ -1,3 +1,4 @@
+/* Requests that change something. Each has a precondition or is harmless when it is repeated. */
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,3 +1,5 @@
+/* From the frames of a watch to events: bookmarks, versions, and objects that nobody wants or that are too large
+ * to be read. */
 #include "kube/watch_internal.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* The client: queues streams, finds them a connection pool with room, and ends them all. */
 #include "net/http.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* What became of an exchange, as an error: its kind decides the retry, its text says what a person should look at. */
 #include "net/http_internal.h"
 
 #include <string.h>

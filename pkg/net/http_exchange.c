@@ -1,3 +1,5 @@
+/* One request and its answer in libcurl: its options, limits and deadlines, the same for streams and blocking
+ * requests. */
 #include "net/http_internal.h"
 
 #include <netinet/in.h>

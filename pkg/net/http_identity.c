@@ -1,3 +1,4 @@
+/* Whom we trust and who we are in TLS, shared by the connections that use it and wiped with the last of them. */
 #include "net/http_internal.h"
 
 #include <openssl/crypto.h>

@@ -1,3 +1,4 @@
+/* libcurl's multi interface on our event loop: its sockets and timers, and what it has finished. */
 #include "net/http_internal.h"
 
 #include <event2/event.h>

@@ -1,3 +1,4 @@
+/* A request whose answer comes in parts on the loop: a watch. */
 #include "net/http_internal.h"
 
 #include <limits.h>

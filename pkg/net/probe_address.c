@@ -1,3 +1,4 @@
+/* Which addresses a probe may go to: a pod says its own address, so it could point us at anything. */
 #include "net/tls_probe.h"
 
 #include <arpa/inet.h>

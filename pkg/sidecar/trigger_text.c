@@ -1,3 +1,4 @@
+/* Texts with placeholders that a trigger sends: material goes in where it may, and never into what is logged. */
 #include "sidecar/trigger_internal.h"
 
 #include <stdio.h>

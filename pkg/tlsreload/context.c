@@ -1,3 +1,4 @@
+/* One TLS context from one consistent set of files: checked as a whole before a single new connection gets it. */
 #include "tlsreload/context_internal.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Follows a path link by link, as kubelets and configuration managers replace links and not files, and sees
+ * whether anything on the way changed. */
 #include "tlsreload/folder_watch_internal.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Certificates and keys from PEM, strictly: what OpenSSL would pass over in silence, or take though it is too
+ * weak, is an error. */
 #include "tlsreload/context_internal.h"
 
 #include <string.h>

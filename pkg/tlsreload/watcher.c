@@ -1,3 +1,4 @@
+/* The thread that looks at the files: at each event of their folders, and by the clock for what causes no event. */
 #include "tlsreload/tlsreload_internal.h"
 
 #include <errno.h>

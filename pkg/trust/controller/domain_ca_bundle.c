@@ -1,3 +1,5 @@
+/* caBundle of webhooks, APIServices and CRDs: whether it may be written, and how, without touching what stands
+ * beside it. */
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "codec/base64.h"

@@ -1,3 +1,4 @@
+/* The domain's own CA and its successor: read, made, cross-signed, promoted. */
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "trust/controller/domain_objects_internal.h"

@@ -1,3 +1,4 @@
+/* Whether an object may be written: only what its owner has given to this domain. */
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "trust/controller/domain_objects_internal.h"

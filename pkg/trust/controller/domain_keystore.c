@@ -1,3 +1,5 @@
+/* Key stores for Java beside a leaf. The same content makes the same bytes, so nothing is written without a
+ * change. */
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "trust/controller/domain_objects_internal.h"

@@ -1,3 +1,4 @@
+/* A leaf that is published or to be published, as the rules see it; why it cannot be used. */
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "trust/controller/domain_objects_internal.h"

@@ -1,3 +1,4 @@
+/* Reads all that a reconcile needs, in an order in which a write in between can hide nothing. */
 #include "base/strings.h"
 #include "trust/controller/domain_objects_internal.h"
 

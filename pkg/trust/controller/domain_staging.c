@@ -1,3 +1,5 @@
+/* The staging Secret: the next CA and the previous leaves, kept until a rotation is over, so that any step can be
+ * taken again or back. */
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "trust/controller/domain_objects_internal.h"

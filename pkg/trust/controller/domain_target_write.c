@@ -1,3 +1,4 @@
+/* Bundles where there is no leaf, and the one way in which the domain creates or patches an object. */
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "trust/controller/domain_objects_internal.h"

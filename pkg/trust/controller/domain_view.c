@@ -1,3 +1,4 @@
+/* What was read, as the values that the rules plan with: CAs, objects, bundles. */
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,3 +1,5 @@
+/* One write of the plan to a leaf's Secret or to a target: checked for the last time, then leaf, key and bundle at
+ * once. */
 #include "base/alloc.h"
 
 #include "base/strings.h"

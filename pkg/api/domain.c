@@ -8,11 +8,10 @@
 #include "base/clock.h"
 #include "base/strings.h"
 
-/* spec.leaves: Secrets with a leaf that a trust domain writes. Private to pkg/api. */
+/* spec.leaves: Secrets with a leaf that a trust domain writes. */
 
 static const char *const sources[] = {[CR_LEAF_MIRROR] = "Mirror", [CR_LEAF_ISSUE] = "Issue"};
 
-/* All of them. The domain's own names and authority have been read; out's list is to be freed also on failure. */
 static void leaf_dispose(struct cr_domain_leaf *leaf)
 {
     free(leaf->name);
@@ -120,6 +119,7 @@ static bool is_new(const struct cr_domain *domain, const struct cr_domain_leaf *
     return true;
 }
 
+/* All of them. The domain's own names and authority have been read; out's list is to be freed also on failure. */
 static bool leaves_decode(const struct cr_node *spec, struct cr_domain *out, struct cr_error *err)
 {
     struct cr_node array;

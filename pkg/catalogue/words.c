@@ -44,7 +44,7 @@ static void object_of(enum cr_role role, const char *parameter, char *out, size_
         put(out, size, "its %s", cr_role_words(role));
 }
 
-/* "reads its server leaf again on SIGHUP, which its sidecar sends". */
+/* "reads its server leaf again on SIGHUP, which its certroll-sidecar sends". */
 static void notified_phrase(const struct cr_capability *capability, const char *object, enum cr_notifier notifier,
                             char *out, size_t size)
 {
@@ -64,7 +64,7 @@ static const char *notifier_clause(enum cr_method method, enum cr_notifier notif
     case CR_NOTIFIER_NONE:
         return gives ? ", which nothing in the pod gives" : ", which nothing in the pod sends";
     case CR_NOTIFIER_SIDECAR:
-        return gives ? ", which its sidecar gives" : ", which its sidecar sends";
+        return gives ? ", which its certroll-sidecar gives" : ", which its certroll-sidecar sends";
     case CR_NOTIFIER_UNNAMED:
         break;
     }

@@ -11,7 +11,7 @@
 #include "base/strings.h"
 #include "codec/json.h"
 
-/* --- what a plain scalar of YAML means. Private to pkg/codec --- */
+/* --- what a plain scalar of YAML means. --- */
 
 static bool is_one_of(const char *text, const char *const *words)
 {

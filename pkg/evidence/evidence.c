@@ -61,7 +61,7 @@ static enum cr_evidence say_stale(const struct cr_evidence_input *in, const stru
     return CR_EVIDENCE_STALE;
 }
 
-/* What a probe, or the pod's sidecar, says about a change of the leaf. */
+/* What a probe, or the pod's certroll-sidecar, says about a change of the leaf. */
 static enum cr_evidence judge_shown(const struct cr_evidence_input *in, char *why)
 {
     if (in->shown->shown == CR_SHOWN_NEW)

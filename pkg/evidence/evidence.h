@@ -18,7 +18,7 @@ struct cr_evidence_input {
      * seen until time decides. */
     const struct cr_shown_leaf *trust;
     bool trust_alone;       /* and nothing else changed for it */
-    bool trust_notified;    /* by the pod's sidecar: then time proves nothing of it */
+    bool trust_notified;    /* by the pod's certroll-sidecar: then time proves nothing of it */
     bool restarted;         /* the consumer's decision is Restart */
     bool pod_is_new;        /* carries the restart annotation */
     int64_t pod_started_ms; /* wall; 0: not started */

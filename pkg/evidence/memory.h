@@ -42,7 +42,8 @@ void cr_memory_saw_page(struct cr_memory *memory, const char *uid, int64_t start
                         const struct cr_policy_verify *verify, struct cr_trust_sighting *page, int64_t at_ms);
 void cr_memory_trust(struct cr_memory *memory, const char *uid, int64_t started_ms,
                      const struct cr_policy_verify *verify, int64_t now_ms, struct cr_trust_sighting *out);
-/* What the page of its sidecar said, see sidecar_memory.h: takes the sighting; and a copy, to be disposed of. */
+/* What the page of its certroll-sidecar said, see sidecar_memory.h: takes the sighting; and a copy, to be disposed of.
+ */
 void cr_memory_saw_sidecar(struct cr_memory *memory, const char *uid, int64_t started_ms,
                            struct cr_sidecar_sighting *sighting);
 void cr_memory_sidecar(struct cr_memory *memory, const char *uid, int64_t started_ms, int64_t now_ms, bool awaited,

@@ -1,5 +1,5 @@
-/* What the page of one pod's sidecar was last seen to say. Only pods with a sidecar that has something to report have
- * any. Not thread-safe. */
+/* What the page of one pod's certroll-sidecar was last seen to say. Only pods with a sidecar that has something to
+ * report have any. Not thread-safe. */
 #ifndef CR_EVIDENCE_SIDECAR_MEMORY_H
 #define CR_EVIDENCE_SIDECAR_MEMORY_H
 

@@ -1,5 +1,5 @@
-/* The status page of a pod's sidecar (docs/sidecar.md): which material it has found, passed on, and seen served.
- * Pure.
+/* The status page of a pod's certroll-sidecar (docs/sidecar.md): which material it has found, passed on, and seen
+ * served. Pure.
  */
 #ifndef CR_EVIDENCE_SIDECAR_PAGE_H
 #define CR_EVIDENCE_SIDECAR_PAGE_H

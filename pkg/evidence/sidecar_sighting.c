@@ -90,7 +90,7 @@ static const struct cr_sidecar_entry *next_of(const struct cr_sidecar_question *
 static enum cr_shown say(const struct cr_sidecar_entry *entry, const char *text, const struct part *part,
                          enum cr_shown shown, char why[CR_SHOWN_WHY])
 {
-    snprintf(why, CR_SHOWN_WHY, "its sidecar %s the %s%s%s", text, part->noun, entry->words[0] ? ": " : "",
+    snprintf(why, CR_SHOWN_WHY, "its certroll-sidecar %s the %s%s%s", text, part->noun, entry->words[0] ? ": " : "",
              entry->words);
     return shown;
 }
@@ -159,8 +159,8 @@ static void judge_part(const struct cr_sidecar_question *q, const struct part *p
     const char *words = words_of_unread(q->sighting);
     *found = false;
     out->shown = CR_SHOWN_UNKNOWN;
-    snprintf(out->why, sizeof out->why, "its sidecar has no material with the %s of this Secret%s%s", part->noun,
-             words[0] ? ": " : "", words);
+    snprintf(out->why, sizeof out->why, "its certroll-sidecar has no material with the %s of this Secret%s%s",
+             part->noun, words[0] ? ": " : "", words);
 }
 
 static void know_nothing(struct cr_sidecar_shown *out, const char *why)
@@ -174,12 +174,13 @@ void cr_sidecar_judge(const struct cr_sidecar_question *q, struct cr_sidecar_sho
 {
     const struct cr_sidecar_sighting *sighting = q->sighting;
     if (!sighting || !sighting->at_ms || sighting->at_ms < q->since_ms) {
-        know_nothing(out, "its sidecar has not been asked yet");
+        know_nothing(out, "its certroll-sidecar has not been asked yet");
         return;
     }
     if (!sighting->read) {
         char why[CR_SHOWN_WHY];
-        snprintf(why, sizeof why, "the page of its sidecar (port %d) was not read: %s", q->port, sighting->words);
+        snprintf(why, sizeof why, "the page of its certroll-sidecar (port %d) was not read: %s", q->port,
+                 sighting->words);
         know_nothing(out, why);
         return;
     }

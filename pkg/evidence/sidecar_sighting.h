@@ -1,4 +1,4 @@
-/* What the page of a pod's sidecar shows of one Secret. Pure: a page in, verdicts out. */
+/* What the page of a pod's certroll-sidecar shows of one Secret. Pure: a page in, verdicts out. */
 #ifndef CR_EVIDENCE_SIDECAR_SIGHTING_H
 #define CR_EVIDENCE_SIDECAR_SIGHTING_H
 

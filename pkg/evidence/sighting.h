@@ -55,7 +55,7 @@ enum cr_shown {
     CR_SHOWN_NEW,     /* each endpoint of this Secret shows the new leaf, which is for the name asked for */
     CR_SHOWN_OLD,     /* at least one shows an old one */
     CR_SHOWN_UNKNOWN, /* at least one that may be of this Secret shows neither */
-    /* The pod's sidecar has passed the new material on, and nothing can show more (sidecar_sighting.h). */
+    /* The pod's certroll-sidecar has passed the new material on, and nothing can show more (sidecar_sighting.h). */
     CR_SHOWN_DELIVERED,
 };
 

@@ -1,6 +1,6 @@
 /* The guard of a page of our HTTP server: a bearer token that the API server knows, of a user that may get the page's
- * path (access_review.h). What was answered counts for a minute, or ten seconds when it was no: a right that is taken
- * away works at most that much longer. Asked in a thread of its own; tokens are kept as digests only. */
+ * path (a SubjectAccessReview). What was answered counts for a minute, or ten seconds when it was no: a right that is
+ * taken away works at most that much longer. Asked in a thread of its own; tokens are kept as digests only. */
 #ifndef CR_KUBE_ACCESS_GUARD_H
 #define CR_KUBE_ACCESS_GUARD_H
 

@@ -177,6 +177,7 @@ static enum cr_auth_answer auth_plugin_judge(struct cr_auth *auth, struct cr_err
     return CR_AUTH_FAILED;
 }
 
+/* True when there will be other credentials. */
 static bool auth_plugin_refused(struct cr_auth *auth)
 {
     if (!auth->config->exec)
@@ -192,7 +193,6 @@ static bool auth_plugin_refused(struct cr_auth *auth)
     return auth->running;
 }
 
-/* A refusal: true when there will be other credentials. */
 static void auth_plugin_end(struct cr_auth *auth)
 {
     uint64_t one = 1;

@@ -1,4 +1,4 @@
-/* The state behind cr_auth. auth.c answers, auth.c runs the plugin. */
+/* The state behind cr_auth. */
 #ifndef CR_KUBE_AUTH_INTERNAL_H
 #define CR_KUBE_AUTH_INTERNAL_H
 

@@ -23,7 +23,7 @@
  * workqueue_queue_duration_seconds, workqueue_work_duration_seconds, workqueue_unfinished_work_seconds,
  * workqueue_longest_running_processor_seconds, workqueue_retries_total, with labels name and controller, of the depth
  * also priority
- * (https://pkg.go.dev/k8s.io/component-base/metrics/prometheus/workqueue). Private to pkg/runtime. */
+ * (https://pkg.go.dev/k8s.io/component-base/metrics/prometheus/workqueue). */
 
 struct cr_queue_metrics {
     const char *name; /* static */
@@ -87,12 +87,12 @@ static void queue_metrics_done(const struct cr_queue_metrics *m, int64_t worked_
     cr_metric_observe(m->work_duration, LABELS(m), (double)worked_ns / NS_PER_SECOND);
 }
 
+/* Added for later, whether it failed or not, as client-go counts. */
 static void queue_metrics_retried(const struct cr_queue_metrics *m)
 {
     cr_metric_add(m->retries, LABELS(m), 1);
 }
 
-/* Added for later, whether it failed or not, as client-go counts. */
 static void queue_metrics_set(const struct cr_queue_metrics *m, const struct cr_queue_state *state)
 {
     /* As controller-runtime has them. */

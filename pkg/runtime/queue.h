@@ -24,8 +24,8 @@ CR_DEFINE_CLEANUP(cr_queue, struct cr_queue, cr_queue_free)
 /* At most all but one of so many workers (at least one) work for one namespace at a time: one is left for the others,
  * whatever the reconciles of that namespace wait for. Once, before the first key; without it there is no limit. */
 void cr_queue_limit_namespaces(struct cr_queue *queue, int workers);
-/* Counts in workqueue_* (queue_metrics.h) under this name, static. Once, before the first key; metrics is not written
- * any more once the queue is freed. */
+/* Counts in workqueue_* (as client-go has them) under this name, static. Once, before the first key; metrics is not
+ * written any more once the queue is freed. */
 void cr_queue_count_in(struct cr_queue *queue, struct cr_metrics *metrics, const char *name);
 
 /* What the thread works for (cr_cause_get) is kept with the key until it is taken. */

@@ -12,7 +12,7 @@
 #include "sidecar/address.h"
 #include "sidecar/config.h"
 
-/* Texts of the configuration that go elsewhere: into a request, a socket, a command line. Private to pkg/sidecar. */
+/* Texts of the configuration that go elsewhere: into a request, a socket, a command line. */
 
 static const struct variable {
     const char *text;

@@ -22,7 +22,7 @@
 #include "tlsreload/event.h"
 #include "tlsreload/folder_watch.h"
 
-/* Reports the steps of a delivery worker: to the log and to metrics. Private to pkg/sidecar. */
+/* Reports the steps of a delivery worker: to the log and to metrics. */
 
 #define PRODUCT "certroll-sidecar"
 

@@ -9,7 +9,7 @@
 #include "base/strmap.h"
 #include "pki/digest.h"
 
-/* --- names of consumers that were found. Private to pkg/workload --- */
+/* --- names of consumers that were found. --- */
 
 enum { CR_FOUND_NAME_MAX = 63 }; /* as the schema has it for consumers[].name */
 

@@ -1,5 +1,5 @@
-/* What a pod says its sidecar has done: read within bounds and in one form, or refused with words that hold nothing of
- * it. */
+/* What a pod says its certroll-sidecar has done: read within bounds and in one form, or refused with words that hold
+ * nothing of it. */
 #include "fuzz.h"
 
 #include <string.h>

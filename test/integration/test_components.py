@@ -266,13 +266,13 @@ def _workload(kind: str, name: str, **annotations: str) -> Object:
 
 def test_the_sidecar_joins_workloads_that_ask_for_it(control_plane: ControlPlane, copies: Path) -> None:
     """Ahead of their other init containers, so that what it makes is there for all of them; the rest is left as it is."""
-    asks = {"certroll.dev/sidecar": "sidecar"}
+    asks = {"certroll.dev/sidecar": "inject"}
     kinds = ("Deployment", "StatefulSet", "DaemonSet")
     given = [_workload(kind, "joined", **asks) for kind in kinds] + [_workload(kind, "alone") for kind in kinds]
     folder = copies / "built-sidecar"
     folder.mkdir()
     (folder / "workloads.yaml").write_text(yaml.safe_dump_all(given))
-    kustomization = {"resources": ["workloads.yaml"], "components": ["../sidecar/sidecar"]}
+    kustomization = {"resources": ["workloads.yaml"], "components": ["../sidecar/component"]}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     objects = yaml.safe_load_all(control_plane.kubectl("kustomize", str(folder)).stdout)
     built = {(obj["kind"], obj["metadata"]["name"]): obj["spec"]["template"]["spec"] for obj in objects}

@@ -1,4 +1,4 @@
-"""A program that reads again only when its pod's sidecar tells it to: what is decided, and what the sidecar's page makes of it.
+"""A program that reads again only when its pod's certroll-sidecar tells it to: what is decided, and what the sidecar's page makes of it.
 The pod is on paper, but at its address a page is served that says what the test wants."""
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _a_leaf_is_told_and_verified(scene: Scene, new: pki.Material) -> None:
     scene.wait_pods("the sidecar is seen to have the old leaf", stale=1)
     consumer = scene.consumer()
     assert consumer["decision"] == "Trigger"
-    assert "on SIGHUP, which its sidecar sends" in consumer["reason"]
+    assert "on SIGHUP, which its certroll-sidecar sends" in consumer["reason"]
     assert "still sees an old one served in place of the new leaf" in consumer["examples"][0]
     wait_until("the pod to be nudged", lambda: _NUDGE in scene.pods()[0]["metadata"].get("annotations", {}), _PATIENCE)
     scene.page.says("Pending", digests(new), digests(scene.old))
@@ -220,7 +220,7 @@ def _cas_have_arrived_when_the_page_says_so(scene: Scene, now: pki.Material, bot
     scene.page.wait_asked()
     assert not scene.is_settled()
     scene.page.says("Failing", digests(both), digests(now), proven=True, message="SIGHUP to nginx: no such process")
-    said = "its sidecar has not yet passed on the new set of CAs: SIGHUP to nginx: no such process"
+    said = "its certroll-sidecar has not yet passed on the new set of CAs: SIGHUP to nginx: no such process"
     wait_until("the reason to be shown", lambda: said in json.dumps(scene.consumer()), _PATIENCE)
     scene.page.says_delivered(both)
     wait_until("the CAs are settled", scene.is_settled, _PATIENCE)
@@ -230,7 +230,7 @@ def _cas_have_arrived_when_the_page_says_so(scene: Scene, now: pki.Material, bot
 def _a_page_that_cannot_be_read_holds_and_says_why(scene: Scene, new: pki.Material) -> None:
     scene.page.status = 503
     scene.publish(new)
-    said = f"the page of its sidecar (port {_PORT}) was not read"
+    said = f"the page of its certroll-sidecar (port {_PORT}) was not read"
     wait_until("the reason to be shown", lambda: said in json.dumps(scene.consumer()), _PATIENCE)
     scene.page.wait_asked()
     assert not scene.is_settled()

@@ -68,18 +68,18 @@ static const struct trigger_case {
 } cases[] = {
     {"a signal that the sidecar sends is no restart", NULL, {0}, POD(NGINX(AT("/certs")), SIDECAR(AT("/certs"))), LEAF,
      TRIGGER, 0, L, L, NOTIFIED_MS, "nginx",
-     "nginx takes up on SIGHUP, which its sidecar sends, what changed: its server leaf within 30s, its client leaf "
+     "nginx takes up on SIGHUP, which its certroll-sidecar sends, what changed: its server leaf within 30s, its client leaf "
      "within 30s; no restart."},
     {"one role", NULL, {0},
      "containers: [{name: dns, image: 'coredns/coredns:1.14.7', args: [-conf, /etc/coredns/Corefile], "
      AT("/certs") "}, " SIDECAR(AT("/certs")) "]" VOLUMES, ADDED, TRIGGER, 0, T, T, NOTIFIED_MS, "coredns", NULL},
     {"a command that the sidecar gives", NULL, {0}, POD(REDIS, SIDECAR(AT("/certs"))), BOTH, TRIGGER, 0, L | T, L | T,
      NOTIFIED_MS, "redis",
-     "Redis (redis) takes up when its sidecar tells it what changed: its server leaf within 30s, its client leaf within "
+     "Redis (redis) takes up when its certroll-sidecar tells it what changed: its server leaf within 30s, its client leaf within "
      "30s, its client CA within 30s, its server CA within 30s; no restart."},
     {"a sidecar among the init containers", NULL, {0},
      "initContainers: [{name: sidecar, image: r, restartPolicy: Always, " PORT ", " AT("/certs") "}]\ncontainers: ["
-     NGINX(AT("/certs")) "]" VOLUMES, LEAF, TRIGGER, 0, L, L, NOTIFIED_MS, "nginx", "which its sidecar sends"},
+     NGINX(AT("/certs")) "]" VOLUMES, LEAF, TRIGGER, 0, L, L, NOTIFIED_MS, "nginx", "which its certroll-sidecar sends"},
     {"an init container that runs once is no sidecar", NULL, {0},
      "initContainers: [{name: sidecar, image: r, " PORT "}]\ncontainers: [" NGINX(AT("/certs")) "]" VOLUMES, LEAF,
      RESTART, L, 0, 0, 0, "nginx",
@@ -92,16 +92,16 @@ static const struct trigger_case {
     /* --- what it does not have --- */
     {"it does not mount the Secret", NULL, {0}, POD(NGINX(AT("/certs")), SIDECAR("args: [x]")), LEAF, RESTART, L, 0, 0, 0,
      "nginx",
-     "nginx reads its server leaf again only on SIGHUP, and the leaf was renewed: restart; its sidecar does not mount "
+     "nginx reads its server leaf again only on SIGHUP, and the leaf was renewed: restart; its certroll-sidecar does not mount "
      "the leaf of Secret tls."},
     {"it mounts another one", NULL, {0},
      POD(NGINX(AT("/certs")), SIDECAR("volumeMounts: [{name: other, mountPath: /certs}]")), ADDED, RESTART, T, 0, 0, 0,
      "nginx",
-     "nginx reads its client CA again only on SIGHUP, and a CA was added: restart; its sidecar does not mount the CAs "
+     "nginx reads its client CA again only on SIGHUP, and a CA was added: restart; its certroll-sidecar does not mount the CAs "
      "of Secret tls."},
     {"it mounts the leaf alone: the CA", NULL, {0}, "containers: [" NGINX(AT("/certs")) ", "
      SIDECAR("volumeMounts: [{name: w, mountPath: /certs}]") "]" ITEMS(CRT), BOTH, RESTART, T, L, L, NOTIFIED_MS, "nginx",
-     "nginx reads its client CA again only on SIGHUP, and a CA was added: restart; its sidecar does not mount the CAs "
+     "nginx reads its client CA again only on SIGHUP, and a CA was added: restart; its certroll-sidecar does not mount the CAs "
      "of Secret tls; its server leaf and its client leaf would have been reloaded within 30s."},
     {"a certificate without its key is no leaf", NULL, {0}, "containers: [" NGINX(AT("/certs")) ", "
      SIDECAR("volumeMounts: [{name: w, mountPath: /certs}]") "]" ITEMS("{key: tls.crt, path: tls.crt}"), LEAF, RESTART,
@@ -112,7 +112,7 @@ static const struct trigger_case {
     {"opaque material it does not pass on", NULL, {CR_ROLE_OPAQUE, CR_METHOD_SIGNAL, 0},
      POD(NGINX(AT("/certs")), SIDECAR(AT("/certs"))), OPAQUE, RESTART, O, 0, 0, 0, "nginx",
      "nginx reads its opaque material again only on a signal (so says the policy), and the opaque material was changed: "
-     "restart; its sidecar passes no opaque material on."},
+     "restart; its certroll-sidecar passes no opaque material on."},
     {"what the program itself has by subPath stays old", NULL, {0},
      POD(NGINX("volumeMounts: [{name: v, mountPath: /x, subPath: tls.crt}]"), SIDECAR(AT("/certs"))), LEAF, RESTART, L,
      0, 0, 0, "nginx", "Container nginx mounts tls.crt of Secret tls by subPath"},
@@ -135,25 +135,25 @@ static const struct trigger_case {
      POD("{name: app, image: 'acme/app:1'}",
          SIDECAR("args: ['--tls-cert-file=/certs/tls.crt', '--tls-private-key-file=/certs/tls.key'], " AT("/certs"))),
      LEAF, RELOAD, 0, L, 0, 5000, "certroll/sidecar",
-     "The sidecar (certroll/sidecar) watches its server leaf (--tls-cert-file): the renewed leaf is taken up within 5s, "
+     "certroll-sidecar (certroll/sidecar) watches its server leaf (--tls-cert-file): the renewed leaf is taken up within 5s, "
      "no restart."},
 
     /* --- what only it mounts --- */
     {"what only it mounts is of who shares a volume with it", NULL, {0},
      "containers: [{name: mesh, image: 'acme/mesh:1'}, " HAPROXY ", " SIDECAR(MAKES) "]" VOLUMES, LEAF, TRIGGER, 0, L, L,
      NOTIFIED_MS, "haproxy",
-     "haproxy takes up on SIGUSR2, which its sidecar sends, what changed: its server leaf within 30s, its client leaf "
+     "haproxy takes up on SIGUSR2, which its certroll-sidecar sends, what changed: its server leaf within 30s, its client leaf "
      "within 30s; no restart."},
     {"without such a volume, of all others", NULL, {0},
      POD("{name: web, image: 'nginx:1.27.4', volumeMounts: [{name: conf, mountPath: /etc/x}]}",
          SIDECAR("volumeMounts: [{name: v, mountPath: /certs}, {name: conf, mountPath: /etc/x}]")), LEAF, TRIGGER, 0, L, L,
-     NOTIFIED_MS, "nginx", "which its sidecar sends"},
+     NOTIFIED_MS, "nginx", "which its certroll-sidecar sends"},
     {"who reads once is restarted for it", NULL, {0},
      POD("{name: app, image: 'acme/app:1', volumeMounts: [{name: run, mountPath: /run/tls}]}", SIDECAR(MAKES)), LEAF,
      RESTART, L, 0, 0, 0, NULL, "It is not known how container app (image acme/app:1) takes up a new server leaf"},
     {"its own init container made it once, and the sidecar makes it again", NULL, {0},
      PREPARE("certroll.dev/sidecar:0.1.0", "--once") POD(HAPROXY, SIDECAR(MAKES)), LEAF, TRIGGER, 0, L, L, NOTIFIED_MS,
-     "haproxy", "which its sidecar sends"},
+     "haproxy", "which its certroll-sidecar sends"},
     {"another init container's work is not made again", NULL, {0},
      PREPARE("acme/prepare:1", "--once") POD(HAPROXY, SIDECAR(MAKES)), LEAF, RESTART, L, 0, 0, 0, NULL,
      "Init container prepare reads Secret tls once"},
@@ -177,17 +177,17 @@ static const struct trigger_case {
      "containers: [{name: rl, image: 'envoyproxy/ratelimit:3fb70258', env: [{name: GRPC_CLIENT_TLS_CACERT, value: "
      "/certs/ca.crt}], " AT("/certs") "}, " SIDECAR(AT("/certs")) "]" VOLUMES, ADDED, TRIGGER, 0, T, T, 120 * 1000,
      "envoyproxy/ratelimit",
-     "Rate Limit (envoyproxy/ratelimit) reads its client CA (GRPC_CLIENT_TLS_CACERT) again on a command, which its sidecar "
+     "Rate Limit (envoyproxy/ratelimit) reads its client CA (GRPC_CLIENT_TLS_CACERT) again on a command, which its certroll-sidecar "
      "gives (so says the policy): the new set of CAs is taken up within 2m, no restart."},
     {"the component that it names is not the sidecar", "nginx", {0},
      POD("{name: c, image: 'envoyproxy/envoy:v1.40.0', " AT("/certs") "}", SIDECAR(AT("/certs"))), LEAF, TRIGGER, 0, L, L,
-     NOTIFIED_MS, "nginx", "which its sidecar sends"},
+     NOTIFIED_MS, "nginx", "which its certroll-sidecar sends"},
 
     /* --- several containers --- */
     {"one watches, one is told: Trigger", NULL, {0},
      "containers: [{name: envoy, image: 'envoyproxy/envoy:v1.40.0', args: ['/sds/xds-certificate.json'], " AT("/certs") "}, " NGINX(AT("/certs"))
      ", " SIDECAR(AT("/certs")) "]" VOLUMES, LEAF, TRIGGER, 0, L, L, NOTIFIED_MS, "nginx",
-     "The containers take up what changed, nginx when its sidecar tells it, within 30s; no restart."},
+     "The containers take up what changed, nginx when its certroll-sidecar tells it, within 30s; no restart."},
     {"one is told, one reads once: Restart", NULL, {0},
      "containers: [{name: app, image: 'acme/app:1', " AT("/certs") "}, " NGINX(AT("/certs")) ", " SIDECAR(AT("/certs"))
      "]" VOLUMES, LEAF, RESTART, L, 0, 0, NOTIFIED_MS, NULL, "It is not known how container app"},

@@ -1,11 +1,11 @@
-/* A program that reads again only when its pod's sidecar notifies it: what the sidecar's page shows, and what becomes
- * of it. */
+/* A program that reads again only when its pod's certroll-sidecar notifies it: what the sidecar's page shows, and what
+ * becomes of it. */
 #include "support/scene.h"
 
 #include "evidence/diff.h"
 #include "evidence/evidence.h"
 
-/* One Deployment with one Secret and two pods: nginx, and its sidecar. */
+/* One Deployment with one Secret and two pods: nginx, and its certroll-sidecar. */
 
 static const char notified[] = "{name: web, image: 'nginx:1.27.4', volumeMounts: [{name: certs, mountPath: /certs}]}, "
                                "{name: sidecar, image: r, ports: [{name: certroll-reload, containerPort: 9950}], "
@@ -236,7 +236,7 @@ static void pods_are_nudged_and_their_sidecars_asked(void **state)
     assert_int_equal(p->probes[0].sidecar_port, 9950);
     assert_false(p->probes[0].trust);
     assert_pods(&t, 0, 0, 0, 2);
-    assert_example(&t, "its sidecar has not been asked yet");
+    assert_example(&t, "its certroll-sidecar has not been asked yet");
 }
 
 static void a_first_sight_asks_no_page(void **state)
@@ -261,7 +261,7 @@ static void what_is_delivered_and_proven_is_verified(void **state)
     see(&t, 1, &old);
     after(&t, 300);
     assert_pods(&t, 1, 0, 1, 0);
-    assert_example(&t, "its sidecar still sees an old one served in place of the new leaf");
+    assert_example(&t, "its certroll-sidecar still sees an old one served in place of the new leaf");
     assert_true(secret(&t)->pending.set);
     see(&t, 1, &new);
     after(&t, 300);
@@ -293,7 +293,7 @@ static void a_proof_that_is_under_way_is_waited_for(void **state)
     see_all(&t, &new);
     after(&t, 300);
     assert_pods(&t, 0, 0, 0, 2);
-    assert_example(&t, "its sidecar has not yet seen in use the new leaf");
+    assert_example(&t, "its certroll-sidecar has not yet seen in use the new leaf");
 }
 
 static void who_has_found_it_is_not_nudged_again(void **state)
@@ -310,7 +310,7 @@ static void who_has_found_it_is_not_nudged_again(void **state)
     const struct cr_plan *p = after(&t, 3 * SECOND);
     assert_int_equal(p->nudges_len, 1);
     assert_int_equal(p->nudges[0].pod, 1);
-    assert_example(&t, "its sidecar has not yet passed on the new leaf");
+    assert_example(&t, "its certroll-sidecar has not yet passed on the new leaf");
     assert_non_null(strstr(scene_status(t.s, 0)->examples.items[1], "has not yet found in its volume the new leaf"));
 }
 
@@ -357,7 +357,7 @@ static void a_page_that_cannot_be_read_says_why_for_ever(void **state)
         assert_int_equal(after(&t, 60 * SECOND)->restarts_len, 0);
     }
     assert_pods(&t, 0, 0, 0, 2);
-    assert_example(&t, "web-3: the page of its sidecar (port 9950) was not read: connection refused");
+    assert_example(&t, "web-3: the page of its certroll-sidecar (port 9950) was not read: connection refused");
     const struct cr_condition *degraded = cr_status_condition_get(&t.s->plan.status, "Degraded");
     assert_string_equal(degraded->reason, "NotVerified");
 }
@@ -372,7 +372,7 @@ static void another_secrets_material_says_nothing(void **state)
     see_all(&t, &other);
     after(&t, 300);
     assert_pods(&t, 0, 0, 0, 2);
-    assert_example(&t, "its sidecar has no material with the new leaf of this Secret");
+    assert_example(&t, "its certroll-sidecar has no material with the new leaf of this Secret");
 }
 
 /* --- the fall-back --- */
@@ -406,7 +406,7 @@ static void an_old_leaf_past_the_deadline_is_restarted_for(void **state)
     assert_int_equal(p->restarts_len, 1);
     assert_non_null(strstr(p->restarts[0].why,
                            "2 of 2 pods still serve the old leaf past the deadline, so the reload by "
-                           "its sidecar did not happen: restart."));
+                           "its certroll-sidecar did not happen: restart."));
     assert_decided(&t, CR_DECISION_RESTART);
 }
 
@@ -458,7 +458,7 @@ static void trust_has_arrived_when_it_is_passed_on_and_not_before(void **state)
         assert_true(secret(&t)->pending.set);
     }
     assert_pods(&t, 0, 0, 0, 2);
-    assert_example(&t, "its sidecar has not yet found in its volume the new set of CAs");
+    assert_example(&t, "its certroll-sidecar has not yet found in its volume the new set of CAs");
     said = delivered("old", "new ca", true, false);
     see(&t, 0, &said);
     after(&t, SECOND);
@@ -556,7 +556,7 @@ static void a_sidecar_without_the_cas_is_reported(void **state)
     see_all(&t, &said);
     after(&t, 100);
     assert_pods(&t, 0, 0, 0, 2);
-    assert_example(&t, "its sidecar has no material with the new set of CAs of this Secret");
+    assert_example(&t, "its certroll-sidecar has no material with the new set of CAs of this Secret");
 }
 
 /* --- a look of the policy's own counts more --- */

@@ -43,38 +43,38 @@ static const struct page_case {
     {"the leaf proven, the CAs not", {{D, "new", "T", "new", "T", "new", true, false, ""}}, 1, NEW, DELIVERED, true, true, ""},
     {"neither can be proven", {{D, "new", "T", "new", "T", "", false, false, ""}}, 1, DELIVERED, DELIVERED, true, true, ""},
     {"a proof is under way", {{P, "new", "T", "new", "T", "", false, false, ""}}, 1, UNKNOWN, UNKNOWN, true, true,
-     "its sidecar has not yet seen in use the new leaf"},
+     "its certroll-sidecar has not yet seen in use the new leaf"},
     {"a proof fails, nothing is seen", {{F, "new", "T", "new", "T", "", false, false, "connection refused"}}, 1, UNKNOWN,
-     UNKNOWN, true, true, "its sidecar has not yet seen in use the new leaf: connection refused"},
+     UNKNOWN, true, true, "its certroll-sidecar has not yet seen in use the new leaf: connection refused"},
     {"a proof fails, the old leaf is seen", {{F, "new", "T", "new", "T", "old", false, false, "it serves another leaf"}}, 1,
-     OLD, UNKNOWN, true, true, "its sidecar still sees an old one served in place of the new leaf: it serves another leaf"},
+     OLD, UNKNOWN, true, true, "its certroll-sidecar still sees an old one served in place of the new leaf: it serves another leaf"},
     {"a leaf of long ago is old as well", {{F, "new", "T", "old", "T", "older", false, false, ""}}, 1, OLD, UNKNOWN, true,
      true, NULL},
     {"a leaf that nobody knows is not old", {{F, "new", "T", "old", "T", "strange", false, false, ""}}, 1, UNKNOWN, UNKNOWN,
-     true, true, "its sidecar has not yet passed on the new leaf"},
+     true, true, "its certroll-sidecar has not yet passed on the new leaf"},
     {"a trigger fails", {{F, "new", "T", "old", "t", "", false, false, "no such process"}}, 1, UNKNOWN, UNKNOWN, true, true,
-     "its sidecar has not yet passed on the new leaf: no such process"},
+     "its certroll-sidecar has not yet passed on the new leaf: no such process"},
     {"the volume is old", {{D, "old", "t", "old", "t", "", false, false, ""}}, 1, UNKNOWN, UNKNOWN, false, false,
-     "its sidecar has not yet found in its volume the new leaf"},
+     "its certroll-sidecar has not yet found in its volume the new leaf"},
     {"the volume is old, and so is what is served", {{D, "old", "t", "old", "t", "old", true, false, ""}}, 1, OLD, UNKNOWN,
-     false, false, "its sidecar still sees an old one served in place of the new leaf"},
+     false, false, "its certroll-sidecar still sees an old one served in place of the new leaf"},
     {"what it refuses is not old", {{R, "old", "t", "old", "t", "old", true, false, "the key does not belong to it"}}, 1,
      UNKNOWN, UNKNOWN, false, false,
-     "its sidecar cannot use what its volume has in place of the new leaf: the key does not belong to it"},
+     "its certroll-sidecar cannot use what its volume has in place of the new leaf: the key does not belong to it"},
     {"what came after is refused, what is wanted was delivered", {{R, "new", "T", "new", "T", "", false, false, "x"}}, 1,
      DELIVERED, DELIVERED, true, true, ""},
     {"with another leaf in its files it may tell of that", {{P, "strange", "T", "new", "T", "new", true, true, ""}}, 1,
-     UNKNOWN, NEW, false, true, "its sidecar has not yet found in its volume the new leaf"},
+     UNKNOWN, NEW, false, true, "its certroll-sidecar has not yet found in its volume the new leaf"},
     {"what was taken back is not there yet", {{P, "old", "t", "new", "T", "new", true, true, ""}}, 1, UNKNOWN, UNKNOWN, false,
-     false, "its sidecar has not yet found in its volume the new leaf"},
+     false, "its certroll-sidecar has not yet found in its volume the new leaf"},
     {"and may be gone: it was refused while it was told of another", {{R, "old", "t", "new", "T", "", false, false, "x"}}, 1,
-     UNKNOWN, UNKNOWN, false, false, "its sidecar cannot use what its volume has in place of the new leaf: x"},
+     UNKNOWN, UNKNOWN, false, false, "its certroll-sidecar cannot use what its volume has in place of the new leaf: x"},
 
     /* --- parts --- */
     {"a material without CAs", {{D, "new", "", "new", "", "new", true, false, ""}}, 1, NEW, UNKNOWN, true, false,
-     "its sidecar has no material with the new set of CAs of this Secret"},
+     "its certroll-sidecar has no material with the new set of CAs of this Secret"},
     {"CAs alone", {{D, "", "T", "", "T", "", false, true, ""}}, 1, UNKNOWN, NEW, false, true,
-     "its sidecar has no material with the new leaf of this Secret"},
+     "its certroll-sidecar has no material with the new leaf of this Secret"},
     {"the leaf of one, the CAs of another", {{D, "new", "", "new", "", "new", true, false, ""},
      {D, "new", "T", "new", "T", "", false, true, ""}}, 2, DELIVERED, NEW, true, true, ""},
 
@@ -83,39 +83,39 @@ static const struct page_case {
      {D, "", "T", "", "T", "", false, false, ""}}, 2, NEW, DELIVERED, true, true, ""},
     {"the same, which the volume does not have yet", {{D, "old", "", "old", "", "", false, false, ""},
      {D, "", "t", "", "t", "", false, false, ""}}, 2, UNKNOWN, UNKNOWN, false, false,
-     "its sidecar has not yet found in its volume the new leaf"},
+     "its certroll-sidecar has not yet found in its volume the new leaf"},
     {"the same, and the port shows a leaf of long ago", {{D, "new", "", "new", "", "new", true, false, ""},
      {F, "", "T", "", "t", "strange", false, false, "no such process"}}, 2, NEW, UNKNOWN, true, true,
-     "its sidecar has not yet passed on the new set of CAs: no such process"},
+     "its certroll-sidecar has not yet passed on the new set of CAs: no such process"},
     {"beside those of the leaf", {{D, "new", "T", "new", "T", "new", true, true, ""},
      {F, "", "T", "", "t", "", false, false, "no such process"}}, 2, NEW, UNKNOWN, true, true,
-     "its sidecar has not yet passed on the new set of CAs: no such process"},
+     "its certroll-sidecar has not yet passed on the new set of CAs: no such process"},
     {"beside those of the leaf, of another Secret", {{D, "new", "T", "new", "T", "new", true, true, ""},
      {D, "", "t", "", "t", "", false, false, ""}}, 2, NEW, NEW, true, true, ""},
 
     /* --- which material --- */
-    {"none", {{0}}, 0, UNKNOWN, UNKNOWN, false, false, "its sidecar has no material with the new leaf of this Secret"},
+    {"none", {{0}}, 0, UNKNOWN, UNKNOWN, false, false, "its certroll-sidecar has no material with the new leaf of this Secret"},
     {"of another Secret", {{D, "other", "x", "other", "x", "other", true, true, ""}}, 1, UNKNOWN, UNKNOWN, false, false,
-     "its sidecar has no material with the new leaf of this Secret"},
+     "its certroll-sidecar has no material with the new leaf of this Secret"},
     {"of another Secret that has the same CAs", {{D, "other", "T", "other", "T", "other", true, true, ""}}, 1, UNKNOWN,
-     UNKNOWN, false, false, "its sidecar has no material with the new leaf of this Secret"},
+     UNKNOWN, false, false, "its certroll-sidecar has no material with the new leaf of this Secret"},
     {"both: by the leaf", {{D, "other", "T", "other", "T", "other", true, true, ""},
      {P, "old", "t", "old", "t", "", false, false, ""}}, 2, UNKNOWN, UNKNOWN, false, false,
-     "its sidecar has not yet found in its volume the new leaf"},
+     "its certroll-sidecar has not yet found in its volume the new leaf"},
     {"of another Secret, with a port that shows a leaf of this one", {{D, "new", "T", "new", "T", "new", true, true, ""},
      {R, "other", "x", "other", "x", "old", false, false, ""}}, 2, NEW, NEW, true, true, ""},
     {"the CAs of this Secret beside the leaf of another that has none", {{D, "strange", "T", "strange", "T", "", false, true,
      ""}}, 1, UNKNOWN, NEW, false, true, NULL},
     {"two of this Secret: both must have it", {{D, "new", "T", "new", "T", "new", true, true, ""},
      {P, "old", "t", "old", "t", "", false, false, "second"}}, 2, UNKNOWN, UNKNOWN, false, false,
-     "its sidecar has not yet found in its volume the new leaf: second"},
+     "its certroll-sidecar has not yet found in its volume the new leaf: second"},
     {"an old one outweighs what is unknown", {{P, "new", "T", "old", "t", "", false, false, "first"},
      {F, "new", "T", "old", "t", "old", false, false, "second"}, {D, "new", "T", "new", "T", "new", true, true, ""}}, 3, OLD,
-     UNKNOWN, true, true, "its sidecar still sees an old one served in place of the new leaf: second"},
+     UNKNOWN, true, true, "its certroll-sidecar still sees an old one served in place of the new leaf: second"},
     {"one that was never read could be any", {{R, "", "", "", "", "", false, false, "tls.crt is empty"}}, 1, UNKNOWN, UNKNOWN,
-     false, false, "its sidecar has no material with the new leaf of this Secret: tls.crt is empty"},
+     false, false, "its certroll-sidecar has no material with the new leaf of this Secret: tls.crt is empty"},
     {"known by what is served alone", {{P, "", "", "", "", "old", false, false, ""}}, 1, UNKNOWN, UNKNOWN, false, false,
-     "its sidecar has no material with the new leaf of this Secret"},
+     "its certroll-sidecar has no material with the new leaf of this Secret"},
 };
 /* clang-format on */
 
@@ -201,20 +201,20 @@ static void test_what_was_not_read_since_says_nothing(void **state)
     struct cr_sidecar_shown shown;
     ask(NULL, &shown);
     assert_int_equal(shown.leaf.shown, UNKNOWN);
-    assert_string_equal(shown.leaf.why, "its sidecar has not been asked yet");
+    assert_string_equal(shown.leaf.why, "its certroll-sidecar has not been asked yet");
     CR_CLEANUP(cr_sidecar_sighting) struct cr_sidecar_sighting seen;
     fill(&cases[0], &seen);
     seen.at_ms = SINCE - 1;
     ask(&seen, &shown);
     assert_int_equal(shown.leaf.shown, UNKNOWN);
-    assert_string_equal(shown.trust.why, "its sidecar has not been asked yet");
+    assert_string_equal(shown.trust.why, "its certroll-sidecar has not been asked yet");
     seen.at_ms = SINCE;
     ask(&seen, &shown);
     assert_int_equal(shown.leaf.shown, NEW);
     CR_CLEANUP(cr_sidecar_sighting) struct cr_sidecar_sighting failed = {.at_ms = SEEN, .words = "HTTP status 404"};
     ask(&failed, &shown);
     assert_int_equal(shown.trust.shown, UNKNOWN);
-    assert_string_equal(shown.trust.why, "the page of its sidecar (port 9950) was not read: HTTP status 404");
+    assert_string_equal(shown.trust.why, "the page of its certroll-sidecar (port 9950) was not read: HTTP status 404");
 }
 
 int main(void)

@@ -43,7 +43,7 @@ condition holds counts**; the last has none.
 | parameter | flags and variables that a pod template shows; paths that the program reads without being told; *in italics*, names in its configuration files, which a pod template does not show. "any": whatever brings the material |
 | role | `serverLeaf`, `clientLeaf`: a certificate of its own; `clientCA`, `serverCA`: CAs by which it verifies clients, servers; `opaque`: other material |
 | when | versions are those of the image's tag, or what a policy says (`component: nginx@1.27.4`). What hangs on a version that is not known, or on a setting that the template hides, is **the strictest of what may hold** |
-| how | *by itself*: `Watch` (the file), `PerHandshake`, `Poll`, `ApiWatch` (the Secret, through the API server). *When told*: `Signal`, `HTTP`, `Command`; without a [sidecar](sidecar.md) in the pod, which tells them, they restart. `Restart`: read once at start. `Unknown`: restarts, or is only reported where the policy says so |
+| how | *by itself*: `Watch` (the file), `PerHandshake`, `Poll`, `ApiWatch` (the Secret, through the API server). *When told*: `Signal`, `HTTP`, `Command`; without [certroll-sidecar](sidecar.md) in the pod, which tells them, they restart. `Restart`: read once at start. `Unknown`: restarts, or is only reported where the policy says so |
 | within | from the change of the file to the first handshake with it, at the longest; of what is told 30s, unless it says so |
 | sure | `verified` in the source, `experiment`, `documented`. **`memory` counts as not known** and so restarts |
 

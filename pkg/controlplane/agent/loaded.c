@@ -196,7 +196,7 @@ static bool has_announcing_port(const struct cr_node_judging *j)
     return false;
 }
 
-/* --- loaded.c: what was seen in handshakes against what was inferred, which file has already --- */
+/* --- what was seen in handshakes, against what was inferred --- */
 static void loaded_override(struct cr_node_judging *j)
 {
     const struct cr_node_proof_port *leaf = leaf_port(j);

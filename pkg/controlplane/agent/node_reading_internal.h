@@ -24,11 +24,7 @@ bool cr_node_sight_list(struct cr_node_sight *sight, const char *host, size_t ma
 /* Files of the node for cr_node_parameters_add_pod and _kubelet. */
 struct cr_node_source cr_node_sight_source(struct cr_node_sight *sight);
 
-/* --- reading_kubelet.c: its process, its files and their rows --- */
-
-/* --- reading_pods.c: the manifests, their programs and their rows --- */
-
-/* --- reading_contents.c: what the rows' files have --- */
+/* --- node_reading_contents.c: what the rows' files have --- */
 
 void cr_node_sight_contents(struct cr_node_sight *sight);
 

@@ -192,7 +192,7 @@ static bool put_in_place(struct rewrite *r)
     return true;
 }
 
-/* --- restart_manifest.c, restart_kubelet.c: as cr_node_restart_begin, of what is allowed --- */
+/* As cr_node_restart_begin, of what is allowed. */
 static bool node_restart_manifest(const struct cr_node_layout *layout, const struct cr_node_look *look,
                                   const struct cr_node_program *program, const char *token, struct cr_error *err)
 {

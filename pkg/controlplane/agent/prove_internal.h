@@ -17,7 +17,4 @@ struct cr_node_port *cr_node_ports_add(struct cr_node_ports *ports, const char *
 /* "10.0.0.1:2379", "[::]:2379": copies the host. False: it is none. */
 bool cr_node_host_port(const char *text, char host[64], int64_t *port);
 
-/* --- prove_ports.c --- */
-struct cr_given_flags;
-
 #endif

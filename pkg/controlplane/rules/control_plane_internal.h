@@ -174,15 +174,11 @@ struct cp_ctx {
     char *soon;    /* owned: one example of a file that is taken up without a restart; NULL */
 };
 
-void cr_cp_view(struct cp_ctx *ctx);                       /* control_plane_view.c: rows */
-void cr_cp_readers(struct cp_ctx *ctx);                    /* control_plane_plan.c: kube-root-ca.crt, token Secrets */
-void cr_cp_authorities(struct cp_ctx *ctx);                /* control_plane_authorities.c */
-void cr_cp_removable(struct cp_ctx *ctx, enum cp_pki pki); /* control_plane_authorities.c */
-void cr_cp_service_accounts(struct cp_ctx *ctx);           /* control_plane_keys.c */
-void cr_cp_followers(struct cp_ctx *ctx);  /* control_plane_plan.c: token Secrets and workloads that follow */
+void cr_cp_view(struct cp_ctx *ctx);             /* control_plane_view.c: rows */
+void cr_cp_authorities(struct cp_ctx *ctx);      /* control_plane_authorities.c */
+void cr_cp_service_accounts(struct cp_ctx *ctx); /* control_plane_keys.c */
 void cr_cp_candidates(struct cp_ctx *ctx); /* control_plane_next.c: what must be restarted, and what is in its way */
 void cr_cp_orders(struct cp_ctx *ctx);     /* control_plane_orders.c: what is out, what becomes of it, what is next */
-void cr_cp_counts(struct cp_ctx *ctx);     /* control_plane_plan.c */
 void cr_cp_troubles(struct cp_ctx *ctx);   /* control_plane_troubles.c: what is degraded */
 void cr_cp_conditions(struct cp_ctx *ctx); /* control_plane_conditions.c */
 
@@ -202,7 +198,7 @@ enum { CP_TOKEN_PART = 16 };
  * component as it is now; changes with its files, its process and spec.restart.retry. */
 void cr_cp_state_token(const struct cp_ctx *ctx, const struct cp_node *node, const struct cr_node_component *component,
                        char out[40]);
-/* control_plane_workloads.c: they are restarted, or are to be. */
+/* control_plane_restarts.c: they are restarted, or are to be. */
 void cr_cp_workloads(struct cp_ctx *ctx);
 /* Every workload that reads the root CA has what kube-root-ca.crt has. */
 bool cr_cp_workloads_have_root(const struct cp_ctx *ctx);

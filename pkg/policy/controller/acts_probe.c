@@ -14,8 +14,7 @@
 #include "policy/controller/pod_guard.h"
 #include "workload/sidecar.h"
 
-/* The part of a round of probes that asks the sidecars of pods what has become of their material. Private to
- * acts_probe. */
+/* The part of a round of probes that asks the sidecars of pods what has become of their material. */
 
 enum { CR_SIDECAR_PAGES_MAX = 64 }; /* of one round */
 

@@ -30,7 +30,7 @@ enum {
     RECORD_PAUSE_MS = 100,
     /* Beside the event that the cache is waited for. */
     LAG_PAUSE_MS = 1000,
-    /* At first, beside the event that the kind can be seen. */
+    /* Beside the event of a right that was given. Nothing says that a kind can be seen again after an outage. */
     UNSEEN_PAUSE_MS = 60 * 1000,
 };
 
@@ -373,16 +373,6 @@ static bool report_unseen(struct reconcile_context *context, const char *problem
     return write_status(context, &after, &wrote, err);
 }
 
-/* What cannot be seen is reported as long as the policy is not Ready. 0: all can be seen. */
-static int64_t unseen_pause_ms(const struct reconcile_context *context, const struct cr_gathered *gathered)
-{
-    const struct cr_condition *ready = cr_status_condition_get(&context->status, "Ready");
-    if (!gathered->world.beyond.unseen)
-        return 0;
-    bool known = ready && !ready->status;
-    return cr_look_again_ms(UNSEEN_PAUSE_MS, known ? cr_clock_wall_ms() - ready->transition_ms : 0);
-}
-
 static bool go_round(struct reconcile_context *context, const struct cr_world_source *source,
                      struct cr_gathered *gathered, struct cr_error *err)
 {
@@ -391,7 +381,7 @@ static bool go_round(struct reconcile_context *context, const struct cr_world_so
         if (!round_of(context, gathered, i == ROUNDS_MAX - 1, &again, err))
             return false;
         if (!again) {
-            requeue_low(context, unseen_pause_ms(context, gathered));
+            requeue_low(context, gathered->world.beyond.unseen ? UNSEEN_PAUSE_MS : 0);
             return true;
         }
         cr_policy_status_dispose(&gathered->status);

@@ -34,7 +34,7 @@ struct cr_decision_secret {
     enum cr_decision_kind kind; /* of this Secret alone */
     unsigned restart_classes;   /* CR_CLASS_* that force a restart */
     unsigned reload_classes;    /* CR_CLASS_* taken up without one */
-    unsigned trigger_classes;   /* of those, the ones that its sidecar must notify it of */
+    unsigned trigger_classes;   /* of those, the ones that its certroll-sidecar must notify it of */
     unsigned roles;             /* CR_ROLE_BIT mask of the roles this Secret plays */
     int64_t max_delay_ms;       /* longest delay of what reloads */
     bool refreshes;             /* some mount of it refreshes by itself: nudging helps */

@@ -11,7 +11,7 @@
 /* Why a finding decides as it does, the weakest ground for a restart first: the reason names the strongest. */
 enum cr_ground {
     CR_GROUND_RELOADS,      /* its capability: by itself */
-    CR_GROUND_NOTIFIED,     /* when its pod's sidecar notifies it */
+    CR_GROUND_NOTIFIED,     /* when its pod's certroll-sidecar notifies it */
     CR_GROUND_UNKNOWN,      /* unknown, or not verified */
     CR_GROUND_NOT_NOTIFIED, /* it could be notified, but nothing is there to notify it */
     CR_GROUND_CAPABILITY,   /* it reads once */

@@ -214,7 +214,7 @@ static bool is_notified_alike(const struct cr_finding *a, const struct cr_findin
            cr_streq(a->capability.signal, b->capability.signal);
 }
 
-/* " takes up by itself what changed", or at which word of its sidecar. */
+/* " takes up by itself what changed", or at which word of its certroll-sidecar. */
 static void say_takes_up(struct sentence *s)
 {
     bool alike = true, by_itself = false;
@@ -225,9 +225,9 @@ static void say_takes_up(struct sentence *s)
     }
     cr_buf_puts(&s->buf, " takes up ");
     if (alike && capability->method == CR_METHOD_SIGNAL)
-        cr_buf_printf(&s->buf, "on %s, which its sidecar sends, ", capability->signal);
+        cr_buf_printf(&s->buf, "on %s, which its certroll-sidecar sends, ", capability->signal);
     else if (s->deciding->ground == CR_GROUND_NOTIFIED)
-        cr_buf_printf(&s->buf, "%swhen its sidecar tells it ", by_itself ? "by itself or " : "");
+        cr_buf_printf(&s->buf, "%swhen its certroll-sidecar tells it ", by_itself ? "by itself or " : "");
     else
         cr_buf_puts(&s->buf, "by itself ");
     cr_buf_puts(&s->buf, "what changed");
@@ -257,7 +257,7 @@ static void say_several_containers(struct sentence *s)
     cr_buf_puts(buf, notified ? "the containers take up what changed, "
                               : "the containers take up by themselves what changed, the slowest is ");
     say_who(buf, s->deciding->component, s->deciding->usage);
-    cr_buf_puts(buf, notified ? " when its sidecar tells it, " : " ");
+    cr_buf_puts(buf, notified ? " when its certroll-sidecar tells it, " : " ");
     say_delay(buf, s->deciding->capability.max_delay_ms);
     cr_buf_puts(buf, "; no restart.");
 }
@@ -357,10 +357,11 @@ static void say_not_notified(struct sentence *s)
     if (f->ground != CR_GROUND_NOT_NOTIFIED || !s->findings->sidecar.container)
         return;
     if (f->class == CR_CLASS_OPAQUE) {
-        cr_buf_puts(buf, "; its sidecar passes no opaque material on");
+        cr_buf_puts(buf, "; its certroll-sidecar passes no opaque material on");
         return;
     }
-    cr_buf_printf(buf, "; its sidecar does not mount the %s of Secret ", f->class == CR_CLASS_LEAF ? "leaf" : "CAs");
+    cr_buf_printf(buf, "; its certroll-sidecar does not mount the %s of Secret ",
+                  f->class == CR_CLASS_LEAF ? "leaf" : "CAs");
     say_name(buf, secret_of(s, f));
 }
 

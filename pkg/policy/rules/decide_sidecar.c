@@ -1,4 +1,5 @@
-/* The part of a pod's sidecar in a decision: it passes on what it mounts; this finds which containers use that. */
+/* The part of a pod's certroll-sidecar in a decision: it passes on what it mounts; this finds which containers use
+ * that. */
 #include "policy/rules/decide_internal.h"
 
 #include "base/alloc.h"

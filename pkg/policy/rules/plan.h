@@ -61,7 +61,7 @@ struct cr_world_pod {
     const struct cr_sighting *sightings;
     /* What was last seen of its trust, in the order of verify.endpoints as well; NULL: no probe looks at it. */
     const struct cr_trust_sighting *trust;
-    /* What its sidecar's page was last seen to say; NULL: it was not asked. */
+    /* What its certroll-sidecar's page was last seen to say; NULL: it was not asked. */
     const struct cr_sidecar_sighting *sidecar;
     /* Nudges by this process, for the change of that time. */
     int nudges;
@@ -184,7 +184,7 @@ struct cr_plan_pod { /* a pod to nudge or probe */
     size_t pod;
     /* Probes. */
     bool trust;                    /* what it trusts is asked for as well: CA names, verify.certsPage */
-    int sidecar_port;              /* of the page of its sidecar, which is asked for; 0: it is not */
+    int sidecar_port;              /* of the page of its certroll-sidecar, which is asked for; 0: it is not */
     char canary_ca[CR_SHA256_HEX]; /* fingerprint of the CA that a canary should be of, where one is at hand; "":
                                     * none is wanted */
 };

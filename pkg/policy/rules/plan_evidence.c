@@ -100,7 +100,7 @@ struct look {
 struct shown {
     struct cr_shown_leaf leaf;
     struct cr_shown_leaf trust;
-    bool found; /* by its sidecar */
+    bool found; /* by its certroll-sidecar */
 };
 
 static bool can_look(const struct plan_consumer *consumer, size_t change)
@@ -333,9 +333,10 @@ static void await_pod(const struct plan_ctx *ctx, const struct plan_consumer *co
 }
 
 /* Also a pod that is missing is late then. */
-static void await_deadlines(const struct plan_ctx *ctx, const struct plan_consumer *consumer, int64_t *look_again_ms)
+static void await_deadlines(const struct plan_ctx *ctx, const struct plan_consumer *consumer, int pods,
+                            int64_t *look_again_ms)
 {
-    for (size_t k = 0; k < ctx->changes_len && !cr_plan_enough_pods(consumer); k++)
+    for (size_t k = 0; k < ctx->changes_len && pods < consumer->rollout.desired; k++)
         if (consumer->changes[k].concerns)
             look_when(cr_plan_deadline_ms(consumer, &consumer->changes[k]), ctx->world->now_ms, look_again_ms);
 }
@@ -356,7 +357,7 @@ struct plan_found cr_plan_evidence(const struct plan_ctx *ctx, const struct plan
         cr_autofree char *line = cr_asprintf("%s: %s", pod->name, why);
         cr_strvec_add(&out.examples, line);
     }
-    await_deadlines(ctx, consumer, &out.look_again_ms);
+    await_deadlines(ctx, consumer, out.pods.total, &out.look_again_ms);
     for (size_t k = 0; k < ctx->changes_len; k++) {
         cr_strvec_dispose(&looks[k].others);
         cr_plan_trust_look_dispose(&looks[k].trust);
@@ -451,11 +452,11 @@ static int count_late(const struct plan_ctx *ctx, const struct plan_consumer *co
 /* In words. classes: of the old material that is still there. */
 static char *say_late(const struct plan_consumer *consumer, int late, unsigned classes)
 {
-    return cr_asprintf("%d of %d pods %s past the deadline, so %s did not happen: restart. (Expected was: %s)", late,
-                       consumer->status->pods.total,
-                       classes & CR_CLASS_LEAF ? "still serve the old leaf" : "still go by the old CAs",
-                       consumer->decision.kind == CR_DECISION_TRIGGER ? "the reload by its sidecar" : "hot reload",
-                       cr_or_empty(consumer->decision.reason));
+    return cr_asprintf(
+        "%d of %d pods %s past the deadline, so %s did not happen: restart. (Expected was: %s)", late,
+        consumer->status->pods.total, classes & CR_CLASS_LEAF ? "still serve the old leaf" : "still go by the old CAs",
+        consumer->decision.kind == CR_DECISION_TRIGGER ? "the reload by its certroll-sidecar" : "hot reload",
+        cr_or_empty(consumer->decision.reason));
 }
 
 static void note_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer,

@@ -23,8 +23,9 @@ struct plan_change {
     bool leaf_changed;    /* a leaf that it serves */
     bool leaf_presented;  /* a leaf that it presents as a client, and that its page shows */
     unsigned trust_roles; /* in which it uses CAs that changed: CR_ROLE_BIT */
-    unsigned notified;    /* CR_CLASS_* that its sidecar notifies it of, and that its page can show by their digests */
-    bool not_accepted;    /* its software takes no such leaf: time alone proves nothing */
+    unsigned
+        notified; /* CR_CLASS_* that its certroll-sidecar notifies it of, and that its page can show by their digests */
+    bool not_accepted; /* its software takes no such leaf: time alone proves nothing */
     int64_t since_ms;
     int64_t max_delay_ms;
 };
@@ -37,7 +38,7 @@ struct plan_evidence {
     int64_t old_leaf_ms; /* when it was last seen to have an old leaf of the Secret; 0: it has not */
     int64_t old_trust_ms;
     int64_t old_ms; /* the later of the two */
-    bool found;     /* its sidecar has found all that it notifies the program of: its volume is refreshed */
+    bool found;     /* its certroll-sidecar has found all that it notifies the program of: its volume is refreshed */
 };
 
 /* Pods that a restart has replaced, while their shutdown manager lets their connections go. Borrowed from the world. */

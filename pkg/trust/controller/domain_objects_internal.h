@@ -141,8 +141,8 @@ bool cr_domain_bundle_write(struct cr_domain_objects *objects, const struct cr_d
 /* What was found so far: leaves may have changed. */
 void cr_domain_proofs_forget(struct cr_domain_objects *objects);
 
-/* domain_target.c: whether the object has the bundle, and its text. Texts of several places (webhooks) are compared by
- * the caller: each is one element, missing ones too. Owned array of len. */
+/* domain_target_write.c: whether the object has the bundle, and its text. Texts of several places (webhooks) are
+ * compared by the caller: each is one element, missing ones too. Owned array of len. */
 struct cr_entry *cr_domain_bundles_read(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
                                         size_t *len);
 void cr_domain_bundles_free(struct cr_entry *entries, size_t len);
@@ -165,7 +165,7 @@ struct cr_entry *cr_domain_ca_bundle_read(const struct cr_domain_target *target,
 struct cr_json *cr_domain_ca_bundle_patch(const struct cr_domain_target *target, const struct cr_json *object,
                                           const struct cr_buf *bundle);
 
-/* domain_plan.c: reads the CA Secret and staging into current and next, and adds what is trusted for them to the
+/* domain_ca_secret.c: reads the CA Secret and staging into current and next, and adds what is trusted for them to the
  * set. */
 void cr_domain_authority_read(struct cr_domain_objects *objects);
 /* After the set is sorted. */

@@ -59,20 +59,46 @@ static void add_content(struct cr_strvec *content, const struct cr_json *part, c
     }
 }
 
+/* Of a webhook configuration, only what the domain writes there. */
+static void add_ca_bundles(struct cr_strvec *content, const struct cr_domain_target *target,
+                           const struct cr_json *object)
+{
+    size_t len = 0;
+    struct cr_entry *entries = cr_domain_ca_bundle_read(target, object, &len);
+    for (size_t i = 0; i < len; i++) {
+        char digest[CR_SHA256_HEX];
+        cr_sha256_hex(entries[i].bytes.data, entries[i].bytes.len, digest);
+        if (entries[i].found)
+            cr_strvec_add(content, digest);
+    }
+    cr_domain_bundles_free(entries, len);
+}
+
+static void add_content_of(struct cr_strvec *content, const struct cr_domain_objects *objects,
+                           const struct cr_domain_item *item, const struct cr_json *object,
+                           const struct written_fields *fields)
+{
+    if (cr_domain_item_is_ca_bundle(objects, item))
+        add_ca_bundles(content, cr_domain_item_target(objects, item), object);
+    else
+        add_content(content, object, fields);
+}
+
 char *cr_domain_objects_content(const struct cr_domain_objects *objects, size_t object)
 {
     const struct cr_domain_item *item = &objects->items[object];
     CR_CLEANUP(written_fields) struct written_fields fields = fields_of(objects, item);
     CR_CLEANUP(cr_strvec) struct cr_strvec content = {0};
-    add_content(&content, item->object, &fields);
+    add_content_of(&content, objects, item, item->object, &fields);
     return cr_strvec_join(&content, " ");
 }
 
 /* A field that is gone may have been removed by a program of any name: no entry says who did it. */
-static bool has_what_is_not_ours(const struct cr_json *object, const struct written_fields *fields, const char *written)
+static bool has_what_is_not_ours(const struct cr_domain_objects *objects, const struct cr_domain_item *item,
+                                 const struct cr_json *object, const struct written_fields *fields, const char *written)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec content = {0};
-    add_content(&content, object, fields);
+    add_content_of(&content, objects, item, object, fields);
     for (size_t i = 0; i < content.len; i++)
         if (!strstr(written, content.items[i]))
             return true;
@@ -95,7 +121,7 @@ char *cr_domain_objects_other_writer(const struct cr_domain_objects *objects, si
         return NULL;
     CR_CLEANUP(written_fields) struct written_fields fields = fields_of(objects, item);
     const char *name = cr_managed_fields_other(now, fields.names);
-    if (name || !own_content || !has_what_is_not_ours(now, &fields, own_content))
+    if (name || !own_content || !has_what_is_not_ours(objects, item, now, &fields, own_content))
         return cr_strdup_or_null(name);
     return cr_strdup("a program under the name of certroll");
 }

@@ -22,7 +22,7 @@ static bool add_cross(const struct cr_domain_objects *objects, const struct cr_h
     return true;
 }
 
-/* The plan reports when a leaf ends with its CA, earlier than was asked for. */
+/* The plan reports when a leaf ends with its CA, earlier than was asked for. What it makes are secret buffers. */
 static bool issue(const struct cr_domain_objects *objects, const struct cr_domain_leaf *leaf,
                   const struct cr_domain_write *write, int64_t now_ms, struct cr_stored_leaf *out, struct cr_error *err)
 {

@@ -51,7 +51,7 @@ struct domain_ctx {
     bool overdue; /* the distrust of a CA waits for nothing any more that the domain cannot bring about */
 };
 
-/* --- domain_world.c: queries of the world --- */
+/* --- domain_queries.c: queries of the world --- */
 
 /* It is not ours, or not any more: only its record mentions it. */
 bool cr_domain_is_foreign(const struct cr_domain_object *object);
@@ -97,7 +97,6 @@ void cr_domain_plan_objects(struct domain_ctx *ctx);                  /* domain_
 void cr_domain_forget_other_writers(struct cr_domain_status *status); /* domain_record.c: the spec was edited */
 void cr_domain_plan_distrust(struct domain_ctx *ctx);                 /* domain_distrust.c: CAs that shall go now */
 void cr_domain_plan_tokens(struct domain_ctx *ctx);                   /* domain_tokens.c: what a person asks for */
-void cr_domain_plan_authority(struct domain_ctx *ctx);                /* domain_plan.c: which CAs there shall be */
 void cr_domain_plan_arrivals(struct domain_ctx *ctx);                 /* domain_permit.c */
 void cr_domain_plan_leaves(struct domain_ctx *ctx);                   /* domain_leaves.c */
 void cr_domain_plan_bundles(struct domain_ctx *ctx);                  /* domain_bundle.c */

@@ -54,12 +54,6 @@ static bool is_earlier(const struct cr_world_ending *a, const struct cr_world_en
     return a->until_ms != b->until_ms ? a->until_ms < b->until_ms : strcmp(a->pod.name, b->pod.name) < 0;
 }
 
-/* The sooner one; 0: there is none. */
-static int64_t sooner(int64_t a_ms, int64_t b_ms)
-{
-    return a_ms && (!b_ms || a_ms < b_ms) ? a_ms : b_ms;
-}
-
 static void note(int64_t now_ms, struct plan_drain *drain, const struct cr_world_ending *ending)
 {
     if (now_ms >= due_ms(ending)) {
@@ -68,7 +62,7 @@ static void note(int64_t now_ms, struct plan_drain *drain, const struct cr_world
     }
     drain->pods++;
     drain->last = !drain->last || is_later(ending, drain->last) ? ending : drain->last;
-    drain->look_again_ms = sooner(drain->look_again_ms, due_ms(ending) - now_ms); /* its end is an event */
+    drain->look_again_ms = cr_plan_sooner_ms(drain->look_again_ms, due_ms(ending) - now_ms); /* its end is an event */
 }
 
 /* Also those without a shutdown manager go on with the CAs that they have read, for as long as they may. 0: no longer,
@@ -91,7 +85,7 @@ struct plan_drain cr_plan_find_drain(const struct plan_ctx *ctx, const struct pl
     for (size_t i = 0; i < consumer->world->ending_len; i++)
         if (consumer->world->ending[i].drain_ms && is_old(ctx, consumer, &consumer->world->ending[i]))
             note(ctx->world->now_ms, &drain, &consumer->world->ending[i]);
-    drain.look_again_ms = sooner(drain.look_again_ms, drain.old_trust_ms);
+    drain.look_again_ms = cr_plan_sooner_ms(drain.look_again_ms, drain.old_trust_ms);
     return drain;
 }
 

@@ -311,11 +311,11 @@ static struct look *prepare_looks(const struct plan_ctx *ctx, const struct plan_
     return looks;
 }
 
+/* Time alone changes something then. */
 static void look_when(int64_t at_ms, int64_t now_ms, int64_t *look_again_ms)
 {
-    int64_t left_ms = at_ms - now_ms;
-    if (left_ms > 0 && (!*look_again_ms || left_ms < *look_again_ms))
-        *look_again_ms = left_ms;
+    if (at_ms > now_ms)
+        *look_again_ms = cr_plan_sooner_ms(*look_again_ms, at_ms - now_ms);
 }
 
 /* A pod without evidence has it, or is late, by the time alone. evidence: of the pod, by change. */
@@ -382,9 +382,8 @@ int64_t cr_plan_delay_left_ms(const struct plan_ctx *ctx, const struct plan_cons
 {
     int64_t first_ms = 0;
     for (size_t k = 0; cr_policy_kind_by_api(consumer->spec->kind) && k < ctx->changes_len; k++) {
-        int64_t left_ms = delay_ends_ms(&consumer->changes[k]) - ctx->world->now_ms;
-        if (consumer->changes[k].concerns && left_ms > 0 && (!first_ms || left_ms < first_ms))
-            first_ms = left_ms;
+        if (consumer->changes[k].concerns)
+            look_when(delay_ends_ms(&consumer->changes[k]), ctx->world->now_ms, &first_ms);
     }
     return first_ms;
 }
@@ -459,14 +458,6 @@ static char *say_late(const struct plan_consumer *consumer, int late, unsigned c
         cr_or_empty(consumer->decision.reason));
 }
 
-static void note_deadline(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
-                          const struct plan_change *change, struct plan_fall_back *out)
-{
-    int64_t left_ms = cr_plan_deadline_ms(consumer, change) - ctx->world->now_ms;
-    if (left_ms > 0 && (!out->look_again_ms || left_ms < out->look_again_ms))
-        out->look_again_ms = left_ms;
-}
-
 /* Hot reload was expected, did not happen, and old material is positively still there; or it was, and the replacements
  * of the pods that had it are still to come. */
 struct plan_fall_back cr_plan_fall_back(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
@@ -488,7 +479,7 @@ struct plan_fall_back cr_plan_fall_back(const struct plan_ctx *ctx, const struct
         out.any = out.any || late || evicted;
         most = late > most ? late : most;
         all |= seen;
-        note_deadline(ctx, consumer, change, &out);
+        look_when(cr_plan_deadline_ms(consumer, change), ctx->world->now_ms, &out.look_again_ms);
     }
     out.reason = most ? say_late(consumer, most, all) : NULL;
     return out;

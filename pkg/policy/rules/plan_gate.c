@@ -299,8 +299,7 @@ static const struct row {
 static void expect_record(const struct plan_question *q, struct cr_gate *gate)
 {
     int64_t comes_ms = cr_plan_record_comes_ms(q->ctx, q->consumer);
-    if (comes_ms && (!gate->look_again_ms || comes_ms < gate->look_again_ms))
-        gate->look_again_ms = comes_ms;
+    gate->look_again_ms = cr_plan_sooner_ms(gate->look_again_ms, comes_ms);
 }
 
 struct plan_answer cr_plan_ask(const struct plan_ctx *ctx, const struct plan_consumer *consumer,

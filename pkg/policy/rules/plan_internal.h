@@ -409,6 +409,11 @@ CR_DEFINE_DISPOSE(plan_reported, struct plan_reported, cr_plan_reported_dispose)
 void cr_plan_requeue(struct cr_plan *plan, int64_t after_ms);
 /* The same, for a restart that is due then. */
 void cr_plan_requeue_restart(struct cr_plan *plan, int64_t after_ms);
+/* The sooner of two waits; 0: there is none. */
+static inline int64_t cr_plan_sooner_ms(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms && (!b_ms || a_ms < b_ms) ? a_ms : b_ms;
+}
 /* How long to wait for a wall-clock time. The clock may be set meanwhile, so it is looked at each hour. */
 int64_t cr_plan_by_clock_ms(int64_t after_ms);
 /* An event wakes the policy when the consumer's wait ends; the look is a precaution (look_again.h). first_ms: its first

@@ -13,6 +13,7 @@
 #include "base/buffer.h"
 #include "base/strings.h"
 #include "codec/yaml.h"
+#include "support/checkoutfile.h"
 
 /* --- the table --- */
 
@@ -79,23 +80,10 @@ static void labels_of_revisions_are_known(void **state)
 
 /* --- the lists of the CRDs and the manifests --- */
 
-/* Owned. path: below the top of the checkout. */
-static char *read_page(const char *path)
-{
-    enum { MOST = 1024 * 1024 };
-    cr_autofree char *whole = cr_asprintf("%s/%s", CERTROLL_SOURCE_DIR, path);
-    FILE *file = fopen(whole, "re");
-    assert_non_null(file);
-    char *page = cr_calloc(1, MOST);
-    assert_true(fread(page, 1, MOST - 1, file) > 0 && feof(file));
-    assert_int_equal(fclose(file), 0);
-    return page;
-}
-
 /* The first document of the file that is of this kind. Owned. */
 static struct cr_json *read_object(const char *path, const char *kind)
 {
-    cr_autofree char *page = read_page(path);
+    cr_autofree char *page = test_checkout_file(path);
     for (const char *at = page; at;) {
         const char *end = strstr(at, "\n---\n");
         struct cr_error err = {0};
@@ -119,7 +107,7 @@ static size_t indentation(const char *line)
 /* The schema of the first field targetRef, which alone is read: other fields of a CRD are anchors. Owned. */
 static struct cr_json *schema_of_target(const char *path)
 {
-    cr_autofree char *page = read_page(path);
+    cr_autofree char *page = test_checkout_file(path);
     const char *key = strstr(page, " targetRef:\n");
     assert_non_null(key);
     const char *begin = strchr(key, '\n') + 1;

@@ -11,19 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
-
-/* Owned. path: below the top of the checkout. */
-static char *read_page(const char *path)
-{
-    enum { MOST = 1024 * 1024 };
-    cr_autofree char *whole = cr_asprintf("%s/%s", CERTROLL_SOURCE_DIR, path);
-    FILE *file = fopen(whole, "re");
-    assert_non_null(file);
-    char *page = cr_calloc(1, MOST);
-    assert_true(fread(page, 1, MOST - 1, file) > 0 && feof(file));
-    assert_int_equal(fclose(file), 0);
-    return page;
-}
+#include "support/checkoutfile.h"
 
 static void each_has_a_name_of_its_own_which_is_read_back(void **state)
 {
@@ -66,8 +54,8 @@ static void what_is_open_needs_no_person(void **state)
 static void the_pages_have_all_of_them(void **state)
 {
     (void)state;
-    cr_autofree char *page = read_page("docs/api.md");
-    cr_autofree char *crd = read_page("crds/certroll.dev_certrotationpolicies.yaml");
+    cr_autofree char *page = test_checkout_file("docs/api.md");
+    cr_autofree char *crd = test_checkout_file("crds/certroll.dev_certrotationpolicies.yaml");
     const char *table = strstr(page, "## Why a consumer waits");
     assert_non_null(table);
     const char *field = strstr(crd, "blockedReason:");

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "support/checkoutfile.h"
 
 static void each_has_a_word_and_what_is_none_has_not(void **state)
 {
@@ -21,24 +22,11 @@ static void each_has_a_word_and_what_is_none_has_not(void **state)
     assert_string_equal(cr_probe_protocol_name((enum cr_probe_protocol) - 1), "");
 }
 
-/* Owned. path: below the top of the checkout. */
-static char *read_page(const char *path)
-{
-    enum { MOST = 1024 * 1024 };
-    cr_autofree char *whole = cr_asprintf("%s/%s", CERTROLL_SOURCE_DIR, path);
-    FILE *file = fopen(whole, "re");
-    assert_non_null(file);
-    char *page = cr_calloc(1, MOST);
-    assert_true(fread(page, 1, MOST - 1, file) > 0 && feof(file));
-    assert_int_equal(fclose(file), 0);
-    return page;
-}
-
 static void the_crd_allows_these(void **state)
 {
     (void)state;
     static const char field[] = "protocol: &protocol\n";
-    cr_autofree char *crd = read_page("crds/certroll.dev_certrotationpolicies.yaml");
+    cr_autofree char *crd = test_checkout_file("crds/certroll.dev_certrotationpolicies.yaml");
     CR_CLEANUP(cr_buf) struct cr_buf list = CR_BUF_INIT(0);
     for (unsigned i = 0; i < CR_PROBE_PROTOCOLS; i++)
         cr_buf_printf(&list, "%s%s", i ? ", " : "enum: [", cr_probe_protocol_names[i]);
@@ -55,7 +43,7 @@ static void the_crd_allows_these(void **state)
 static void the_sidecar_s_page_names_these(void **state)
 {
     (void)state;
-    cr_autofree char *page = read_page("docs/sidecar.md");
+    cr_autofree char *page = test_checkout_file("docs/sidecar.md");
     CR_CLEANUP(cr_buf) struct cr_buf list = CR_BUF_INIT(0);
     for (unsigned i = 0; i < CR_PROBE_PROTOCOLS; i++)
         cr_buf_printf(&list, "%s`%s`",

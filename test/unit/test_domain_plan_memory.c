@@ -109,7 +109,7 @@ static void history_has_how_long_each_stage_took(void **state)
     go_on(s, 1000, &plan);
     assert_int_equal(plan.status.stage, CR_STAGE_SWITCHING);
     s->evidence[0].leaf = CR_ARRIVAL_VERIFIED;
-    s->evidence[0].restarted = true;
+    s->evidence[0].restarted_ms = now_ms;
     go_on(s, 1000, &plan);
     assert_int_equal(plan.status.stage, CR_STAGE_IDLE);
     assert_string_equal(plan.status.rotation, "");
@@ -119,6 +119,36 @@ static void history_has_how_long_each_stage_took(void **state)
     assert_true(plan.status.history[0].restarted);
     assert_true(has_event(&plan, "RotationConverged"));
     assert_string_equal(condition(&plan.status, "Converged")->reason, "Inferred");
+}
+
+static void history_has_whether_a_consumer_was_restarted_for_it(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        int64_t written_ms, restarted_ms; /* since it is on record; what was written is when it was seen there */
+        bool restarted;
+    } rows[] = {
+        {"what was written is seen late", 10 * 1000, 0, true},
+        {"the rotation is on record late", 500, -2 * 1000, true},
+        {"for what was before", 500, -5 * 1000, false},
+        {"for what was before, and what was written is seen late", 10 * 1000, -1000, false},
+    };
+    for (size_t i = 0; i < cr_array_len(rows); i++) {
+        static const struct plan_case c = {.cas = "a", .objects = {{"a", "1a", "*", "2a"}}};
+        CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+        CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+        go_on(s, 0, &plan);
+        fingerprint('2', s->objects[0].published.fingerprint);
+        s->evidence[0].leaf = CR_ARRIVAL_NOT_YET;
+        go_on(s, rows[i].written_ms, &plan);
+        s->evidence[0].leaf = CR_ARRIVAL_VERIFIED;
+        s->evidence[0].restarted_ms = now_ms + rows[i].restarted_ms;
+        go_on(s, 20 * 1000, &plan);
+        assert_int_equal(plan.status.history_len, 1);
+        if (plan.status.history[0].restarted != rows[i].restarted)
+            fail_msg("%s", rows[i].rule);
+    }
 }
 
 static void a_rotation_that_leaves_an_object_as_it_is_is_not_called_converged(void **state)
@@ -826,6 +856,7 @@ int main(void)
         cmocka_unit_test(past_its_deadline_it_is_held_and_goes_on_by_itself),
         cmocka_unit_test(a_failed_consumer_holds_at_once_but_not_what_would_end),
         cmocka_unit_test(history_has_how_long_each_stage_took),
+        cmocka_unit_test(history_has_whether_a_consumer_was_restarted_for_it),
         cmocka_unit_test(a_rotation_that_leaves_an_object_as_it_is_is_not_called_converged),
         cmocka_unit_test(what_is_put_back_stays_until_its_source_or_a_person_changes),
         cmocka_unit_test(what_is_refused_is_reported_once_and_names_the_object),

@@ -12,9 +12,6 @@
 enum { CONSUMERS_SHOWN = 2 };
 /* Until every API server has seen through its watch what one of them has written. */
 enum { API_WATCH_MS = 2 * 1000 };
-/* A restart's time is in whole seconds and that of the plan that began it; a write's is that of the first plan after
- * it, when a busy operator's policy may have acted already. */
-enum { SAME_TIME_MS = 3 * 1000 };
 
 void cr_domain_evidence_dispose(struct cr_domain_evidence *evidence)
 {
@@ -314,8 +311,8 @@ static void note_consumers(const struct policy_answer *w, bool waits)
     for (size_t i = 0; i < w->status->consumers_len; i++) {
         const struct cr_consumer_status *consumer = &w->status->consumers[i];
         w->out->failed = w->out->failed || (waits && consumer->state == CR_CONSUMER_FAILED);
-        w->out->restarted = w->out->restarted || (w->in->written_ms && consumer->last_restart_ms &&
-                                                  consumer->last_restart_ms + SAME_TIME_MS >= w->in->written_ms);
+        if (consumer->last_restart_ms > w->out->restarted_ms)
+            w->out->restarted_ms = consumer->last_restart_ms;
     }
 }
 

@@ -30,9 +30,9 @@ struct cr_domain_evidence {
     /* It is INFERRED only because a policy saw it for the first time as it is: nothing has changed since that a
      * consumer could have been seen to take up, so to demand more would be to wait for ever. */
     bool trust_first_sight, leaf_first_sight;
-    bool failed;    /* a consumer cannot get there without a person: a failed rollout */
-    bool restarted; /* a consumer was restarted for it */
-    char *why;      /* owned; one sentence while something has not arrived: which policy, which consumer, what blocks */
+    bool failed;          /* a consumer cannot get there without a person: a failed rollout */
+    int64_t restarted_ms; /* wall, whole seconds: when a policy that covers it restarted a consumer last; 0: never */
+    char *why; /* owned; one sentence while something has not arrived: which policy, which consumer, what blocks */
     struct cr_strvec trusted;    /* fingerprints: CAs of the published bundle that every consumer is known to have, also
                                   * while the bundle as a whole has not arrived */
     struct cr_strvec lack_trust; /* consumers, "policy/name", that are not known to have the published bundle yet */

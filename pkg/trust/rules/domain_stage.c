@@ -64,12 +64,28 @@ static void add_time(struct domain_ctx *ctx, enum cr_stage stage)
         status->switching_ms += took;
 }
 
+/* What a person asks for is on record before the first write for it, so a restart after that belongs to it. Other
+ * rotations are on record from the first plan after their first write, when the policy of a busy operator may have
+ * acted already. A restart's time is in whole seconds. */
+enum { WHOLE_SECOND_MS = 1000, BEFORE_RECORD_MS = 3 * 1000 };
+
+static bool is_within_rotation(const struct cr_domain_status *status, int64_t restarted_ms, int64_t written_ms)
+{
+    if (!restarted_ms)
+        return false;
+    bool is_written_in_it = written_ms && written_ms >= status->rotation_since_ms;
+    return restarted_ms + WHOLE_SECOND_MS > status->rotation_since_ms ||
+           (is_written_in_it && restarted_ms + BEFORE_RECORD_MS >= written_ms);
+}
+
+/* Objects are in the order of the world's. */
 static void note_restarts(struct domain_ctx *ctx)
 {
     struct cr_domain_status *status = &ctx->plan->status;
     for (size_t i = 0; i < ctx->world->objects_len; i++) {
         const struct cr_domain_evidence *evidence = cr_domain_evidence_of(ctx, i);
-        status->restarted = status->restarted || (evidence && evidence->restarted);
+        if (evidence && is_within_rotation(status, evidence->restarted_ms, status->objects[i].written_ms))
+            status->restarted = true;
     }
 }
 

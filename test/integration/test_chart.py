@@ -23,7 +23,7 @@ Key = tuple[str, str, str]  # kind, namespace, name
 _CHART = ROOT / "charts" / "certroll"
 _OPERATOR = "certroll-operator"
 _OLDEST = "--kube-version=1.30"  # the oldest that certroll runs on; helm would take one that it was built with
-_MONITORS = ("ServiceMonitor", "PrometheusRule")  # kinds that only the Prometheus operator brings
+_MONITORS = ("ServiceMonitor", "PodMonitor", "PrometheusRule")  # kinds that only the Prometheus operator brings
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ def _named_secrets(namespace: str, *names: str) -> list[Object]:
 
 
 _ON = {"enabled": True}
+_SCRAPER = {"cert": {"secret": {"name": "scraper", "key": "tls.crt"}}, "keySecret": {"name": "scraper", "key": "tls.key"}}
 _DIGEST = "sha256:" + "0123456789abcdef" * 4
 _CASES = {
     "cluster-wide": Case(resources=["overlays/cluster-wide"]),
@@ -86,7 +87,7 @@ _CASES = {
             "networkPolicy": {"restricted": True},
             "metrics": {
                 "tls": {"secretName": "certroll-operator-metrics-tls", "clientCA": True},
-                "serviceMonitor": _ON, "prometheusRule": _ON,
+                "serviceMonitor": {**_ON, "endpoint": {"tlsConfig": _SCRAPER}}, "prometheusRule": _ON,
             },
             "nodeAgent": {
                 "enabled": True, "nodeClaim": False,
@@ -146,6 +147,15 @@ def _template(helm: Path, case: Case, *, chart: Path = _CHART, check: bool = Tru
 
 def _parsed(text: str) -> list[Object]:
     return [obj for obj in yaml.safe_load_all(text) if obj]
+
+
+def _is_test(obj: Object) -> bool:
+    return obj["metadata"].get("annotations", {}).get("helm.sh/hook") == "test"
+
+
+def _installed(text: str) -> list[Object]:
+    """Without what only `helm test` makes."""
+    return [obj for obj in _parsed(text) if not _is_test(obj)]
 
 
 def _kustomized(copies: Path, folder: Path, case: Case) -> list[Object]:
@@ -210,12 +220,12 @@ def _without_helm_s(obj: Object) -> Object:
 
 
 def _documented_monitor() -> Object:
-    """No component has it, the page does; with metrics-tls the certificate is verified."""
+    """No component has it, the page does; with metrics-tls the certificate is verified, and here the scraper's is, too."""
     text = (ROOT / "docs" / "operations.md").read_text()
     [monitor] = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "kind: ServiceMonitor" in block]
     monitor["metadata"]["labels"] = {"app.kubernetes.io/name": "certroll"}
     ca = {"secret": {"name": "certroll-operator-metrics-tls", "key": "ca.crt"}}
-    monitor["spec"]["endpoints"][0]["tlsConfig"] = {"serverName": "certroll-operator-metrics.certroll-system.svc", "ca": ca}
+    monitor["spec"]["endpoints"][0]["tlsConfig"] = {"serverName": "certroll-operator-metrics.certroll-system.svc", "ca": ca, **_SCRAPER}
     result: Object = monitor
     return result
 
@@ -223,7 +233,7 @@ def _documented_monitor() -> Object:
 @pytest.mark.parametrize("name", _CASES)
 def test_the_chart_renders_what_kustomize_builds(helm: Path, copies: Path, name: str) -> None:
     case = _CASES[name]
-    rendered = {key: _without_helm_s(obj) for key, obj in _by_key(_parsed(_template(helm, case).stdout)).items()}
+    rendered = {key: _without_helm_s(obj) for key, obj in _by_key(_installed(_template(helm, case).stdout)).items()}
     built = _by_key(_kustomized(copies, copies / name.replace(" ", "-"), case))
     # Helm makes the release's namespace before it renders anything.
     del built["Namespace", "", case.namespace]
@@ -232,6 +242,16 @@ def test_the_chart_renders_what_kustomize_builds(helm: Path, copies: Path, name:
     assert sorted(rendered) == sorted(built)
     for key, obj in built.items():
         assert rendered[key] == obj, key
+
+
+def test_each_component_is_in_one_of_these_cases() -> None:
+    """What is new in manifests/ is missed here first. Not the namespaced overlay, which users copy: "two namespaces" is that."""
+    manifests = ROOT / "manifests"
+    tried = {name for case in _CASES.values() for name in (*case.resources, *case.components)}
+    folders = [each.parent for part in ("components", "overlays") for each in manifests.glob(f"{part}/*/kustomization.yaml")]
+    folders += [each.parent for each in manifests.glob("node-agent/*/kustomization.yaml") if "kind: Component" in each.read_text()]
+    through = {"overlays/namespaced", "components/metrics", "components/evict-only"}  # of the overlays cluster-wide and evict-only
+    assert {str(each.relative_to(manifests)) for each in folders} - through <= tried
 
 
 # --- what else the values offer
@@ -257,13 +277,37 @@ def test_lint_has_nothing_to_say(helm: Path, tmp_path: Path, name: str) -> None:
         ({"extraArgs": ["max-restarts=1"]}, "/extraArgs/0"),
         ({"commonLabels": {"app.kubernetes.io/name": "mine"}}, "/commonLabels/app.kubernetes.io~1name"),
         ({"nodeAgent": {"controlPlane": {"allowRestart": ["kubelet"]}}}, "/nodeAgent/controlPlane/allowRestart/0"),
+        ({"resources": {"limit": {"memory": "1Gi"}}}, "'limit' not allowed"),
+        ({"affinity": {"nodeAffinty": {}}}, "'nodeAffinty' not allowed"),
+        ({"tolerations": [{"kye": "infra"}]}, "'kye' not allowed"),
+        ({"topologySpreadConstraints": [{"topologyKey": "rack"}]}, "missing properties 'maxSkew', 'whenUnsatisfiable'"),
+        ({"nodeAgent": {"resources": {"limit": {}}}}, "/nodeAgent/resources"),
+        ({"imagePullSecrets": ["registry"]}, "/imagePullSecrets/0"),
+        ({"image": {"repository": "registry.example.org:5000/certroll:1"}}, "/image/repository"),
+        ({"metrics": {"serviceMonitor": {"endpoints": {}}}}, "'endpoints' not allowed"),
+        ({"networkPolicy": {"metricsFrom": []}}, "/networkPolicy/metricsFrom"),
         ({"caBundles": _ON}, "caBundles.enabled needs trustDomains.enabled"),
         ({"caBundles": _ON, "trustDomains": _ON, "scope": {"namespaces": ["shop"]}}, "needs all namespaces"),
         ({"scope": {"namedSecrets": {"shop": ["web-tls"]}}}, "needs scope.secrets=named"),
         ({"scope": {"secrets": "named", "namespaces": ["bank"], "namedSecrets": {"shop": ["a"]}}}, "not in scope.namespaces"),
         ({"metrics": {"enabled": False, "serviceMonitor": _ON}}, "metrics.serviceMonitor.enabled needs metrics.enabled"),
         ({"networkPolicy": {"enabled": False, "restricted": True}}, "networkPolicy.restricted needs networkPolicy.enabled"),
+        ({"networkPolicy": {"apiServer": ["10.0.0.1/32"]}}, "networkPolicy.apiServer needs networkPolicy.restricted"),
         ({"metrics": {"tls": {"clientCA": True}}}, "needs metrics.tls.secretName"),
+        (
+            {"metrics": {"tls": {"secretName": "a", "clientCA": True}, "serviceMonitor": _ON}},
+            "by metrics.serviceMonitor.endpoint.tlsConfig, with cert and keySecret",
+        ),
+        ({"metrics": {"podMonitor": _ON}}, "needs metrics.podMonitor.endpoint.authorization"),
+        ({"metrics": {"podMonitor": _ON, "serviceMonitor": _ON}}, "scraped twice"),
+        ({"crds": {"install": False, "keep": False}}, "Upgrade with crds.keep=true first"),
+        ({"nodeAgent": {"enabled": True, "controlPlane": {"enabled": False}, "workers": {"enabled": False}}}, "there is no agent"),
+        ({"nodeAgent": {"enabled": True, "namespace": {"name": "certroll-system"}}}, "the operator's own namespace"),
+        ({"nodeAgent": {"workers": {"extraArgs": ["--count-tokens"]}}}, "use nodeAgent.workers.countTokens"),
+        ({"extraArgs": ["--namespace=shop"]}, "extraArgs has --namespace: use scope.namespaces"),
+        ({"extraArgs": ["--leader-elect-lease-name=mine"]}, "has to stay as it is"),
+        ({"extraArgs": ["--leader-elect=false"]}, "both would act"),
+        ({"extraEnv": [{"name": "POD_NAMESPACE", "value": "a"}]}, "extraEnv has POD_NAMESPACE"),
     ],
 )
 def test_wrong_values_are_refused_with_their_name(helm: Path, values: Object, words: str) -> None:
@@ -279,9 +323,11 @@ def _only(rendered: list[Object], kind: str, name: str = "") -> Object:
 def test_labels_and_annotations_of_the_user_are_on_each_object_and_select_nothing(helm: Path) -> None:
     common = {"commonLabels": {"team": "pki"}, "commonAnnotations": {"owner": "pki@example.org"}}
     of_pods = {"podLabels": {"mesh": "no"}, "podAnnotations": {"note": "a"}}
-    values = common | of_pods | {"nodeAgent": {"enabled": True, **of_pods}, "metrics": {"serviceMonitor": _ON, "prometheusRule": _ON}}
+    selected = {**_ON, "labels": {"team": "monitoring"}}  # by which a Prometheus selects them; it counts before the common one
+    values = common | of_pods | {"nodeAgent": {"enabled": True, **of_pods}, "metrics": {"serviceMonitor": selected, "prometheusRule": selected}}
     for obj in (rendered := _parsed(_template(helm, Case(values)).stdout)):
-        assert obj["metadata"]["labels"]["team"] == "pki" and obj["metadata"]["annotations"]["owner"] == "pki@example.org", obj
+        team = "monitoring" if obj["kind"] in _MONITORS else "pki"
+        assert obj["metadata"]["labels"]["team"] == team and obj["metadata"]["annotations"]["owner"] == "pki@example.org", obj
     pods = [obj["spec"] for obj in rendered if obj["kind"] in ("Deployment", "DaemonSet")]
     assert len(pods) == 3
     for spec in pods:
@@ -313,7 +359,7 @@ def test_where_pods_run_is_the_user_s_to_say(helm: Path) -> None:
 
 def test_what_is_switched_off_is_not_there(helm: Path) -> None:
     off = {name: {"enabled": False} for name in ("admissionPolicy", "aggregatedRoles", "podDisruptionBudget", "networkPolicy", "metrics")}
-    rendered = _parsed(_template(helm, Case(off | {"crds": {"install": False}})).stdout)
+    rendered = _installed(_template(helm, Case(off | {"crds": {"install": False}})).stdout)
     assert {(obj["kind"], obj["metadata"]["name"]) for obj in rendered} == {
         ("ServiceAccount", _OPERATOR), ("Deployment", _OPERATOR), ("ClusterRole", _OPERATOR), ("ClusterRoleBinding", _OPERATOR),
         ("Role", f"{_OPERATOR}-self"), ("RoleBinding", f"{_OPERATOR}-self"),
@@ -327,6 +373,22 @@ def test_the_api_server_s_addresses_limit_what_is_reached(helm: Path) -> None:
     egress = _only(_parsed(_template(helm, Case(values)).stdout), "NetworkPolicy", f"{_OPERATOR}-egress")["spec"]["egress"]
     to = [{"ipBlock": {"cidr": cidr}} for cidr in ("10.0.0.1/32", "fd00::1/128")]
     assert egress[1] == {"ports": [{"protocol": "TCP", "port": 8443}], "to": to}
+
+
+_AUTHORIZED = {"authorization": {"credentials": {"name": "scraper", "key": "token"}}}
+
+
+def test_a_monitor_has_what_the_values_say(helm: Path) -> None:
+    tls = {"secretName": "own"}
+    verified = {"serverName": "certroll-operator-metrics.certroll-system.svc", "ca": {"secret": {"name": "own", "key": "ca.crt"}}}
+    common = {"port": "metrics", "scheme": "https", "honorLabels": True, "interval": "15s"}
+    pods = _template(helm, Case({"metrics": {"tls": tls, "podMonitor": {**_ON, "endpoint": {**_AUTHORIZED, "interval": "15s"}}}}))
+    [endpoint] = _only(_parsed(pods.stdout), "PodMonitor")["spec"]["podMetricsEndpoints"]
+    assert endpoint == {**common, **_AUTHORIZED, "tlsConfig": verified}
+    own = {**_AUTHORIZED, "interval": "15s", "tlsConfig": {"ca": {"configMap": {"name": "a", "key": "b"}}}}
+    services = _template(helm, Case({"metrics": {"tls": tls, "serviceMonitor": {**_ON, "endpoint": own}}}))
+    [endpoint] = _only(_parsed(services.stdout), "ServiceMonitor")["spec"]["endpoints"]
+    assert endpoint == {**common, **own, "tlsConfig": {**verified, **own["tlsConfig"]}}  # and no file with a token
 
 
 def test_the_package_has_what_the_links_lead_to(helm: Path, tmp_path: Path) -> None:

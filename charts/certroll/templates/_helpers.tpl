@@ -49,7 +49,8 @@ app.kubernetes.io/component: {{ . }}
 
 {{/*
 One object of the manifests with this release's namespaces, labels and annotations: (list $ OBJECT). Namespaces are replaced in
-the metadata and in the subjects of bindings; the manifests name them nowhere else.
+the metadata and in the subjects of bindings; the manifests name them nowhere else. What the object has itself counts before
+commonLabels and commonAnnotations.
 */}}
 {{- define "certroll.object" -}}
 {{- $root := index . 0 }}
@@ -61,9 +62,9 @@ the metadata and in the subjects of bindings; the manifests name them nowhere el
 {{- range $object.subjects }}
 {{- $_ := set . "namespace" (include "certroll.namespace" (list $root .namespace)) }}
 {{- end }}
-{{- $_ := set $meta "labels" (merge (include "certroll.chartLabels" $root | fromYaml) ($meta.labels | default dict)) }}
+{{- $_ := set $meta "labels" (merge ($meta.labels | default dict) (include "certroll.chartLabels" $root | fromYaml)) }}
 {{- with $root.Values.commonAnnotations }}
-{{- $_ := set $meta "annotations" (merge (deepCopy .) ($meta.annotations | default dict)) }}
+{{- $_ := set $meta "annotations" (merge ($meta.annotations | default dict) .) }}
 {{- end }}
 {{- toYaml $object }}
 {{- end }}

@@ -391,6 +391,57 @@ def test_a_monitor_has_what_the_values_say(helm: Path) -> None:
     assert endpoint == {**common, **own, "tlsConfig": {**verified, **own["tlsConfig"]}}  # and no file with a token
 
 
+@pytest.mark.parametrize("name", _CASES)
+def test_helm_test_starts_one_more_operator(helm: Path, name: str) -> None:
+    """The Deployment's own, but for its probes; and nothing that selects the operator's pods has this one."""
+    rendered = _parsed(_template(helm, _CASES[name]).stdout)
+    [pod] = [obj for obj in rendered if _is_test(obj)]
+    deployed = _only(rendered, "Deployment")["spec"]["template"]["spec"]
+    [container], [operator], [end] = deployed["containers"], pod["spec"]["initContainers"], pod["spec"]["containers"]
+    probe = operator.pop("startupProbe")
+    assert probe["httpGet"] == deployed["containers"][0]["readinessProbe"]["httpGet"]
+    assert operator.pop("restartPolicy") == "Always" and pod["spec"]["restartPolicy"] == "Never"
+    assert operator == {key: value for key, value in container.items() if not key.endswith("Probe")}
+    assert (end["image"], end["args"]) == (container["image"], ["--version"])
+    own = {"activeDeadlineSeconds", "affinity", "containers", "initContainers", "restartPolicy", "topologySpreadConstraints"}
+    assert {key: value for key, value in pod["spec"].items() if key not in own} == {
+        key: value for key, value in deployed.items() if key not in own
+    }
+    for obj in rendered:
+        found = obj.get("spec", {}).get("selector", {}) if obj["kind"] != "NetworkPolicy" else obj["spec"]["podSelector"]
+        labels = found.get("matchLabels", found) if isinstance(found, dict) else {}
+        assert not labels or not labels.items() <= pod["metadata"]["labels"].items(), obj
+
+
+def test_an_operator_that_nobody_wants_is_not_tested(helm: Path) -> None:
+    assert not [obj for obj in _parsed(_template(helm, Case({"replicas": 0})).stdout) if _is_test(obj)]
+
+
+@pytest.fixture(scope="module")
+def noted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The chart with its notes among what it renders: helm shows them after an installation only."""
+    chart = tmp_path_factory.mktemp("noted") / "certroll"
+    shutil.copytree(_CHART, chart)
+    (chart / "templates" / "noted.yaml").write_text('text: {{ include (print .Template.BasePath "/NOTES.txt") . | quote }}\n')
+    return chart
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({}, ["all namespaces", "helm test certroll --namespace certroll-system", "namespace: shop}", "name: web-tls}"]),
+        ({"scope": {"secrets": "named", "namedSecrets": {"bank": ["card-tls"]}}}, ["namespace: bank}", "name: card-tls}"]),
+        ({"scope": {"namespaces": ["bank"]}, "replicas": 0}, ["the namespaces bank", "replicas is 0", "namespace: bank}"]),
+        ({"controlPlane": _ON}, ["nodeAgent.enabled is false"]),
+        ({"nodeAgent": _ON}, ["controlPlane.enabled is false"]),
+        ({"admissionPolicy": {"enabled": False}}, ["admissionPolicy.enabled is false"]),
+    ],
+)
+def test_notes_say_what_to_do_next(helm: Path, noted: Path, values: Object, words: list[str]) -> None:
+    [notes] = [obj["text"] for obj in _parsed(_template(helm, Case(values), chart=noted).stdout) if "text" in obj]
+    assert all(each in notes for each in words), notes
+
+
 def test_the_package_has_what_the_links_lead_to(helm: Path, tmp_path: Path) -> None:
     """The chart's files/ are links into this checkout; a package is read where there is none."""
     _run([helm, "package", _CHART, "--destination", tmp_path])
@@ -415,11 +466,19 @@ def _ensure_namespaces(plane: ControlPlane, *names: str) -> None:
             plane.kubectl("create", "namespace", name)
 
 
+def _without_its_account(obj: Object) -> Object:
+    """A dry run makes no ServiceAccount, and there is no pod without: a Job's may have one that is not there yet."""
+    if obj["kind"] != "Pod":
+        return obj
+    template = {"metadata": {"labels": obj["metadata"]["labels"]}, "spec": obj["spec"]}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": obj["metadata"], "spec": {"template": template}}
+
+
 @pytest.mark.parametrize("name", _CASES)
 def test_an_api_server_takes_the_chart(control_plane: ControlPlane, helm: Path, name: str) -> None:
     """By a dry run, which validates each field, unknown ones too."""
     case = _CASES[name]
-    rendered = [obj for obj in _parsed(_template(helm, case).stdout) if obj["kind"] not in _MONITORS]
+    rendered = [_without_its_account(obj) for obj in _parsed(_template(helm, case).stdout) if obj["kind"] not in _MONITORS]
     _ensure_namespaces(control_plane, case.namespace, "shop", "bank", "certroll-nodes")
     words = ("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", "-")
     control_plane.kubectl(*words, input=yaml.safe_dump_all(rendered))

@@ -8,7 +8,8 @@
 #include "base/strings.h"
 
 const char *const cr_domain_condition_types[CR_DOMAIN_CONDITIONS] = {
-    "Ready", "Converged", "Rotating", "Held", "Degraded", "ExpiringSoon", "RetirementPending", "Distrusted",
+    "Ready",        "Converged",         "Rotating",   "Held",        "Degraded",
+    "ExpiringSoon", "RetirementPending", "Distrusted", "Reconciling", "Stalled",
 };
 
 static const char *const parts[] = {[CR_CA_NEXT] = "Next", [CR_CA_CURRENT] = "Current", [CR_CA_PREVIOUS] = "Previous"};

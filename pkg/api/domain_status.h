@@ -10,7 +10,7 @@
 
 /* Objects beyond STATUS_OBJECTS_MAX are listed only with what must be remembered: what was written and whether it has
  * arrived. */
-enum { CR_DOMAIN_CONDITIONS = 8, CR_DOMAIN_STATUS_OBJECTS_MAX = 100, CR_DOMAIN_CAS_MAX = 16 };
+enum { CR_DOMAIN_CONDITIONS = 10, CR_DOMAIN_STATUS_OBJECTS_MAX = 100, CR_DOMAIN_CAS_MAX = 16 };
 /* "Ready", "Converged", "Rotating", "Held", "Degraded" (something is refused), "ExpiringSoon", "RetirementPending" (a
  * CA of before is trusted), "Distrusted" (only where spec.distrust lists something) */
 extern const char *const cr_domain_condition_types[CR_DOMAIN_CONDITIONS];

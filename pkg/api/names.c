@@ -59,7 +59,7 @@ static const char *const warnings[] = {"ShutdownMisfit", "NameMissing"};
 _Static_assert(cr_array_len(warnings) == CR_WARNING_BITS, "a name for each bit");
 
 const char *const cr_condition_types[CR_CONDITIONS] = {
-    "Ready", "Converged", "Rotating", "Blocked", "Degraded", "ExpiringSoon", "Conflict",
+    "Ready", "Converged", "Rotating", "Blocked", "Degraded", "ExpiringSoon", "Conflict", "Reconciling", "Stalled",
 };
 
 const char *cr_word_of(const char *const *names, size_t count, size_t value)

@@ -153,7 +153,7 @@ struct cr_condition {
     int64_t transition_ms;
     int64_t observed_generation;
 };
-enum { CR_CONDITIONS = 7 };
+enum { CR_CONDITIONS = 9 };
 extern const char *const cr_condition_types[CR_CONDITIONS];
 /* A reason of Converged and Degraded: a pod that no workload made uses a Secret and came before the change. */
 #define CR_REASON_UNMANAGED_POD "UnmanagedPod"

@@ -126,6 +126,7 @@ static const struct meaning {
     {"Conflict", TROUBLE_IF_TRUE, true},       {"Blocked", TROUBLE_IF_TRUE, true},
     {"Converged", TROUBLE_UNLESS_TRUE, false}, {"Distrusted", TROUBLE_UNLESS_TRUE, false},
     {"Rotating", NEVER_TROUBLE, false},        {"RetirementPending", NEVER_TROUBLE, false},
+    {"Reconciling", NEVER_TROUBLE, false},     {"Stalled", TROUBLE_IF_TRUE, false},
 };
 
 bool cr_condition_is_trouble(const struct cr_condition *condition)

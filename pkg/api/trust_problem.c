@@ -7,34 +7,35 @@
 static const struct row {
     const char *name;
     enum cr_material_problem material; /* CR_MATERIAL_OK: name has it */
+    bool may_come;
 } rows[CR_TRUST_REASONS] = {
     [CR_TRUST_FINE] = {""},
     [CR_TRUST_NOT_OURS] = {"NotOurs"},
     [CR_TRUST_OTHER_DOMAIN] = {"OtherDomain"},
     [CR_TRUST_NO_CONSENT] = {"NoConsent"},
-    [CR_TRUST_NAMESPACE_MISSING] = {"NamespaceMissing"},
+    [CR_TRUST_NAMESPACE_MISSING] = {"NamespaceMissing", .may_come = true},
     [CR_TRUST_RESERVED] = {"Reserved"},
     [CR_TRUST_TARGET_IS_SOURCE] = {"TargetIsSource"},
     [CR_TRUST_IMMUTABLE] = {"Immutable"},
-    [CR_TRUST_NOT_FOUND] = {"NotFound"},
+    [CR_TRUST_NOT_FOUND] = {"NotFound", .may_come = true},
     [CR_TRUST_NO_CA_BUNDLE] = {"NoCABundle"},
     [CR_TRUST_OTHER_WRITER] = {"OtherWriter"},
-    [CR_TRUST_KEYSTORE_PASSWORD] = {"KeystorePassword"},
+    [CR_TRUST_KEYSTORE_PASSWORD] = {"KeystorePassword", .may_come = true},
     [CR_TRUST_FORBIDDEN] = {"Forbidden"},
     [CR_TRUST_INVALID] = {"Invalid"},
     [CR_TRUST_KEY_NOT_ACCEPTED] = {"KeyNotAccepted"},
-    [CR_TRUST_SOURCE_NOT_FOUND] = {"SourceNotFound"},
+    [CR_TRUST_SOURCE_NOT_FOUND] = {"SourceNotFound", .may_come = true},
     [CR_TRUST_SOURCE_UNUSABLE] = {"SourceUnusable"},
     [CR_TRUST_DISTRUSTED_CA] = {"DistrustedCA"},
     [CR_TRUST_UNKNOWN_ISSUER] = {"UnknownIssuer"},
     [CR_TRUST_NEEDS_ISSUER] = {"NewCANeedsItsIssuer"},
-    [CR_TRUST_NO_CA] = {"NoCA"},
-    [CR_TRUST_EMPTY] = {.material = CR_MATERIAL_EMPTY},
+    [CR_TRUST_NO_CA] = {"NoCA", .may_come = true},
+    [CR_TRUST_EMPTY] = {.material = CR_MATERIAL_EMPTY, .may_come = true},
     [CR_TRUST_UNPARSABLE] = {.material = CR_MATERIAL_UNPARSABLE},
     [CR_TRUST_KEY_MISMATCH] = {.material = CR_MATERIAL_KEY_MISMATCH},
     [CR_TRUST_ENCRYPTED] = {.material = CR_MATERIAL_ENCRYPTED},
     [CR_TRUST_EXPIRED] = {.material = CR_MATERIAL_EXPIRED},
-    [CR_TRUST_NOT_YET] = {.material = CR_MATERIAL_NOT_YET},
+    [CR_TRUST_NOT_YET] = {.material = CR_MATERIAL_NOT_YET, .may_come = true},
     [CR_TRUST_INCOMPLETE] = {.material = CR_MATERIAL_INCOMPLETE},
     [CR_TRUST_MATERIAL_TOO_COSTLY] = {.material = CR_MATERIAL_TOO_COSTLY},
     [CR_TRUST_WOULD_CUT_OFF] = {"BundleWouldCutOff"},
@@ -46,6 +47,11 @@ const char *cr_trust_reason_name(enum cr_trust_reason reason)
     if ((size_t)reason >= cr_array_len(rows))
         return "";
     return rows[reason].name ? rows[reason].name : cr_material_problem_name(rows[reason].material);
+}
+
+bool cr_trust_may_come(enum cr_trust_reason reason)
+{
+    return (size_t)reason < cr_array_len(rows) && rows[reason].may_come;
 }
 
 bool cr_trust_reason_parse(const char *text, enum cr_trust_reason *reason)

@@ -57,6 +57,9 @@ const char *cr_trust_reason_name(enum cr_trust_reason reason);
 bool cr_trust_reason_parse(const char *text, enum cr_trust_reason *reason);
 enum cr_trust_reason cr_trust_reason_of_material(enum cr_material_problem problem);
 enum cr_trust_reason cr_trust_reason_of_bundle(enum cr_bundle_proof proof); /* CR_TRUST_FINE: it is proved */
+/* What is missing may still be made by others, as with what is applied beside the domain: it is waited for. For all
+ * other reasons somebody has to mend something. */
+bool cr_trust_may_come(enum cr_trust_reason reason);
 /* The object belongs to others: nothing of ours is read there any more. */
 bool cr_trust_is_foreign(enum cr_trust_reason reason);
 

@@ -74,6 +74,52 @@ static void past_its_deadline_it_is_held_and_goes_on_by_itself(void **state)
     assert_int_equal(plan.status.trusting_ms, HOUR + 2001);
 }
 
+/* As kstatus reads them: "Current", "InProgress", "Failed". */
+static const char *health(const struct cr_domain_plan *plan)
+{
+    bool reconciling = condition(&plan->status, "Reconciling")->status;
+    bool stalled = condition(&plan->status, "Stalled")->status;
+    assert_false(reconciling && stalled);
+    return stalled ? "Failed" : reconciling ? "InProgress" : "Current";
+}
+
+static void what_a_tool_that_waits_for_health_sees(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule, *expected;
+        enum cr_hold_health health;
+        enum cr_trust_reason refused;
+        bool arrived, suspend;
+        int64_t after_ms;
+    } rows[] = {
+        {"everything has arrived", "Current", .arrived = true},
+        {"a consumer is on its way", "InProgress", .health = CR_HOLD_PASSES},
+        {"a consumer waits for its window", "Current", .health = CR_HOLD_WAITS},
+        {"a consumer is stuck", "Failed", .health = CR_HOLD_STUCK},
+        {"past the deadline", "Failed", .health = CR_HOLD_PASSES, .after_ms = HOUR + 1},
+        {"no right to write", "Failed", .arrived = true, .refused = CR_TRUST_FORBIDDEN},
+        {"the source is still to come", "InProgress", .arrived = true, .refused = CR_TRUST_SOURCE_NOT_FOUND},
+        {"suspended", "Current", .health = CR_HOLD_PASSES, .suspend = true},
+    };
+    for (size_t i = 0; i < cr_array_len(rows); i++) {
+        static const struct plan_case c = {.cas = "a", .objects = {{"a", "1a", "*", "1a"}}};
+        CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+        CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+        s->evidence[0].leaf = rows[i].arrived ? CR_ARRIVAL_VERIFIED : CR_ARRIVAL_NOT_YET;
+        s->evidence[0].why = rows[i].arrived ? NULL : cr_strdup("web has not got there");
+        s->evidence[0].health = rows[i].health;
+        s->objects[0].refused = rows[i].refused;
+        s->objects[0].refused_text = rows[i].refused ? "for a reason" : NULL;
+        s->domain.suspend = rows[i].suspend;
+        go_on(s, 0, &plan);
+        go_on(s, rows[i].after_ms, &plan);
+        if (!cr_streq(health(&plan), rows[i].expected))
+            fail_msg("%s: %s (%s), not %s", rows[i].rule, health(&plan),
+                     condition(&plan.status, "Reconciling")->message, rows[i].expected);
+    }
+}
+
 static void a_failed_consumer_holds_at_once_but_not_what_would_end(void **state)
 {
     (void)state;
@@ -854,6 +900,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(write_just_done_is_not_judged_by_the_time_of_the_one_before),
         cmocka_unit_test(past_its_deadline_it_is_held_and_goes_on_by_itself),
+        cmocka_unit_test(what_a_tool_that_waits_for_health_sees),
         cmocka_unit_test(a_failed_consumer_holds_at_once_but_not_what_would_end),
         cmocka_unit_test(history_has_how_long_each_stage_took),
         cmocka_unit_test(history_has_whether_a_consumer_was_restarted_for_it),

@@ -24,29 +24,6 @@ static size_t count_in(struct scene *s, int plans, const char *reason)
     return found;
 }
 
-/* What the API server and the workload's controller make of a restart. */
-static void apply_restart(struct scene *s)
-{
-    assert_int_equal(s->plan.restarts_len, 1);
-    struct cr_json *workload = s->workloads[0];
-    struct cr_json *metadata = cr_json_edit(cr_json_edit(cr_json_edit(workload, "spec"), "template"), "metadata");
-    struct cr_json *annotations = cr_json_object_in(metadata, "annotations");
-    for (const struct cr_json *a = cr_json_first(s->plan.restarts[0].annotations); a; a = cr_json_next(a))
-        cr_json_set_string(annotations, cr_json_key(a), cr_json_string(a));
-    cr_json_set_int(cr_json_edit(workload, "metadata"), "generation", 2);
-    cr_json_set_int(cr_json_edit(workload, "status"), "observedGeneration", 2);
-}
-
-static void fail_rollout(struct scene *s)
-{
-    struct cr_json *status = cr_json_edit(s->workloads[0], "status");
-    cr_json_set_int(status, "updatedReplicas", 1);
-    struct cr_json *failed = cr_json_add(cr_json_array_in(status, "conditions"), cr_json_new_object());
-    cr_json_set_string(failed, "type", "Progressing");
-    cr_json_set_string(failed, "status", "False");
-    cr_json_set_string(failed, "reason", "ProgressDeadlineExceeded");
-}
-
 static void a_rotation_is_said_when_it_begins_and_when_it_ends(void **state)
 {
     (void)state;
@@ -57,7 +34,7 @@ static void a_rotation_is_said_when_it_begins_and_when_it_ends(void **state)
     scene_plan(s);
     char rotation[sizeof s->plan.events[0].rotation];
     snprintf(rotation, sizeof rotation, "%s", s->plan.status.secrets[0].pending.id);
-    apply_restart(s);
+    scene_apply_restart(s);
     for (size_t i = 0; i < 3; i++)
         scene_pod(s, 0, i);
     scene_plan(s);
@@ -80,8 +57,8 @@ static void a_failed_rollout_is_not_repeated_behind_a_broken_secret(void **state
     CR_CLEANUP(scene) struct scene *s = scene_new("{coalesce: 0s}", 1);
     scene_change(s, "2");
     scene_plan(s);
-    apply_restart(s);
-    fail_rollout(s);
+    scene_apply_restart(s);
+    scene_fail_rollout(s);
     assert_int_equal(count_in(s, 3, "RolloutFailed"), 1);
     s->secret.problem = CR_MATERIAL_INCOMPLETE;
     s->secret.problem_text = "tls.key is missing";

@@ -138,6 +138,7 @@ SOURCES: tuple[Source, ...] = (
     GoModule(
         "helm", "helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"}, {"helm.sh/helm/v3/internal/version.version": "{version}"}
     ),
+    GoModule("health", "sigs.k8s.io/cli-utils", {"health": "."}),
     GoModule("kwok", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}),
     # Its go.mod has the `replace` lines of its own: without them its Kubernetes modules have no versions.
     GoModule(

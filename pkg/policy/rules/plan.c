@@ -168,6 +168,8 @@ static void not_ready(const struct cr_policy_status *before, int64_t generation,
     out->stage = CR_STAGE_HELD;
     cr_status_condition(out, "Ready", false, reason, problem, generation, now_ms);
     cr_status_condition_unknown(out, "Converged", reason, "Nothing is looked at.", generation, now_ms);
+    cr_status_condition(out, "Reconciling", false, "Stalled", "Nothing is looked at.", generation, now_ms);
+    cr_status_condition(out, "Stalled", true, reason, problem, generation, now_ms);
 }
 
 void cr_plan_invalid(const struct cr_policy_status *before, int64_t generation, const char *problem, int64_t now_ms,

@@ -180,13 +180,17 @@ static void add_refused(const struct plan_ctx *ctx, struct cr_buf *text, const c
     }
 }
 
-static void ready(struct plan_ctx *ctx)
+static void ready(struct plan_ctx *ctx, struct plan_progress *progress)
 {
     const char *reason = NULL;
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     add_beyond(ctx, &text, &reason);
     add_not_acted_on(ctx, &text, &reason);
-    add_unmet(ctx, &text, &reason);
+    progress->stuck = reason;
+    const char *unmet = NULL;
+    add_unmet(ctx, &text, &unmet);
+    progress->unmet = unmet;
+    reason = reason ? reason : unmet;
     if (reason)
         set(ctx, "Ready", false, reason, cr_buf_text(&text));
     else
@@ -548,38 +552,56 @@ static const char *add_host_warnings(const struct plan_ctx *ctx, const char *wor
     return reason;
 }
 
-static void degraded(struct plan_ctx *ctx, struct plan_reported *reported)
+static const char *add_secrets(const struct cr_policy_status *status, struct cr_buf *text,
+                               struct plan_progress *progress)
 {
-    const struct cr_policy_status *status = &ctx->plan->status;
-    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     const char *reason = NULL;
     for (size_t i = 0; i < status->secrets_len; i++) {
         const struct cr_secret_status *secret = &status->secrets[i];
         if (!secret->problem_reason)
             continue;
         reason = reason ? reason : secret->problem_reason;
+        if (!cr_streq(secret->problem_reason, CR_PROBLEM_NOT_FOUND) && !progress->stuck)
+            progress->stuck = secret->problem_reason;
         cr_autofree char *line = cr_asprintf("Secret %s: %s", secret->name, cr_or_empty(secret->problem_message));
-        add_line(&text, line);
+        add_line(text, line);
     }
+    return reason;
+}
+
+/* What a person must look at, whichever consumer it is of. Returns the reason of the first; NULL: there is none. */
+static const char *add_stuck(struct plan_ctx *ctx, struct cr_buf *text, struct plan_reported *reported)
+{
+    const char *reason = NULL;
+    if (add_unmanaged(ctx, text)) {
+        reported->unmanaged = cr_strdup(cr_buf_text(text));
+        reason = unmanaged;
+    }
+    size_t before = text->len;
+    add_unverifiable(ctx, text);
+    add_unseen_late(ctx, text);
+    if (!reason && text->len > before)
+        reason = "NotVerified";
+    if (ctx->world->trust_refused) {
+        add_line(text, ctx->world->trust_refused_text);
+        reason = reason ? reason : cr_trust_reason_name(ctx->world->trust_refused);
+    }
+    return reason;
+}
+
+static void degraded(struct plan_ctx *ctx, struct plan_reported *reported, struct plan_progress *progress)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    const char *reason = add_secrets(&ctx->plan->status, &text, progress);
     const char *of_consumers = add_consumers(ctx, &text);
     reason = reason ? reason : of_consumers;
     if (add_refused_keys(ctx, &text) && !reason)
-        reason = "KeyTypeNotAccepted";
+        reason = cr_hold_name(CR_HOLD_KEY_TYPE_NOT_ACCEPTED);
     if (add_breakers(ctx, &text) && !reason)
         reason = cr_hold_event(CR_HOLD_CIRCUIT_BREAKER);
-    if (add_unmanaged(ctx, &text)) {
-        reported->unmanaged = cr_strdup(cr_buf_text(&text));
-        reason = reason ? reason : unmanaged;
-    }
-    size_t before = text.len;
-    add_unverifiable(ctx, &text);
-    add_unseen_late(ctx, &text);
-    if (!reason && text.len > before)
-        reason = "NotVerified";
-    if (ctx->world->trust_refused) {
-        add_line(&text, ctx->world->trust_refused_text);
-        reason = reason ? reason : cr_trust_reason_name(ctx->world->trust_refused);
-    }
+    const char *stuck = add_stuck(ctx, &text, reported);
+    reason = reason ? reason : stuck;
+    progress->stuck = progress->stuck ? progress->stuck : stuck;
     const char *warning = add_warnings(ctx, &text);
     reason = reason ? reason : warning;
     reason = add_host_warnings(ctx, reason, &text, reported);
@@ -688,13 +710,15 @@ void cr_plan_reported_dispose(struct plan_reported *reported)
 struct plan_reported cr_plan_conditions(struct plan_ctx *ctx)
 {
     struct plan_reported reported = {0};
-    ready(ctx);
+    struct plan_progress progress = {0};
+    ready(ctx, &progress);
     rotating(ctx);
     converged(ctx);
     blocked(ctx);
-    degraded(ctx, &reported);
+    degraded(ctx, &reported, &progress);
     expiring(ctx, &reported);
     conflict(ctx);
+    cr_plan_progress(ctx, &progress);
     ctx->plan->status.stage = stage_of(&ctx->plan->status);
     return reported;
 }

@@ -390,6 +390,13 @@ char *cr_plan_misfit(const struct plan_consumer *consumer);
  * consumers. Call it when it is known what has settled. */
 void cr_plan_verification(struct plan_ctx *ctx);
 /* plan_conditions.c: what is reported, and of it what has an Event of its own when it comes up. */
+/* plan_progress.c: Reconciling and Stalled, by what the other conditions found. */
+struct plan_progress {
+    const char
+        *stuck; /* why it does not go on before somebody mends it, but for what holds a consumer; NULL: nothing */
+    const char *unmet; /* what the policy names and is not there; NULL: all is */
+};
+void cr_plan_progress(struct plan_ctx *ctx, const struct plan_progress *progress);
 #define CR_PLAN_LEAF_EXPIRED      "LeafExpired"
 #define CR_PLAN_LEAF_EXPIRES_SOON "LeafExpiresSoon"
 struct plan_reported {

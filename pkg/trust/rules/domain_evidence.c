@@ -85,6 +85,7 @@ static void set_unknown(const struct cr_domain_evidence_input *in, struct cr_dom
     bool arrived = delay && has_passed(in, in->written_ms, CR_KUBELET_REFRESH_MS, out);
     at_most(&out->trust, arrived ? CR_ARRIVAL_INFERRED : CR_ARRIVAL_NOT_YET);
     at_most(&out->leaf, arrived ? CR_ARRIVAL_INFERRED : CR_ARRIVAL_NOT_YET);
+    out->health = arrived ? CR_HOLD_WAITS : CR_HOLD_PASSES;
     if (arrived)
         trust_all(in->material, &out->trusted);
     else if (delay)
@@ -102,6 +103,7 @@ static void read_by_api(const struct cr_domain_evidence_input *in, struct cr_dom
         return;
     }
     at_most(&out->trust, CR_ARRIVAL_NOT_YET);
+    out->health = CR_HOLD_PASSES;
     say(out, cr_strdup("API servers take it up within seconds"));
 }
 
@@ -306,6 +308,28 @@ static void note_lacking(const struct policy_answer *w)
     }
 }
 
+/* What a policy that does not have it waits for: as its user has arranged it (a window, suspend), if that alone. */
+static enum cr_hold_health health_of(const struct policy_answer *w)
+{
+    if (w->policy->suspend || w->policy->mode == CR_MODE_PLAN)
+        return CR_HOLD_WAITS;
+    enum cr_hold_health worst = CR_HOLD_WAITS;
+    size_t waiting = 0;
+    for (size_t i = 0; i < w->status->consumers_len; i++) {
+        if (!is_waited_for(&w->status->consumers[i]))
+            continue;
+        enum cr_hold_health health = cr_hold_health(w->status->consumers[i].gate.hold);
+        worst = health > worst ? health : worst;
+        waiting++;
+    }
+    return waiting ? worst : CR_HOLD_PASSES;
+}
+
+static void note_health(struct cr_domain_evidence *out, enum cr_hold_health health)
+{
+    out->health = health > out->health ? health : out->health;
+}
+
 static void note_consumers(const struct policy_answer *w, bool waits)
 {
     for (size_t i = 0; i < w->status->consumers_len; i++) {
@@ -352,8 +376,10 @@ static void add_answer(struct policy_answer *w, struct weakest *seen, struct cr_
         at_most(&seen->trust, trust);
     if (!w->secret || w->secret->leaf_by != CR_SETTLED_FIRST_SIGHT)
         at_most(&seen->leaf, leaf);
-    if (lacks_trust || lacks_leaf)
+    if (lacks_trust || lacks_leaf) {
         explain(w);
+        note_health(w->out, health_of(w));
+    }
     if (lacks_trust)
         note_lacking(w);
     note_consumers(w, lacks_trust || lacks_leaf);

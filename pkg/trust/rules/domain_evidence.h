@@ -4,6 +4,7 @@
 
 #include "api/domain.h"
 #include "api/domain_status.h"
+#include "api/hold.h"
 #include "api/policy.h"
 #include "api/status.h"
 
@@ -30,7 +31,8 @@ struct cr_domain_evidence {
     /* It is INFERRED only because a policy saw it for the first time as it is: nothing has changed since that a
      * consumer could have been seen to take up, so to demand more would be to wait for ever. */
     bool trust_first_sight, leaf_first_sight;
-    bool failed;          /* a consumer cannot get there without a person: a failed rollout */
+    bool failed;                /* a consumer cannot get there without a person: a failed rollout */
+    enum cr_hold_health health; /* while something has not arrived: what that waits for, the worst of all */
     int64_t restarted_ms; /* wall, whole seconds: when a policy that covers it restarted a consumer last; 0: never */
     char *why; /* owned; one sentence while something has not arrived: which policy, which consumer, what blocks */
     struct cr_strvec trusted;    /* fingerprints: CAs of the published bundle that every consumer is known to have, also

@@ -198,6 +198,7 @@ static void compute(struct domain_ctx *ctx)
     cr_domain_plan_report(ctx);
     cr_domain_plan_distrust_end(ctx);
     cr_domain_plan_conditions(ctx);
+    cr_domain_plan_progress(ctx);
 }
 
 /* What was seen before says nothing of now. */
@@ -206,6 +207,8 @@ static void set_unready(struct cr_domain_status *status, const char *reason, con
 {
     cr_domain_status_condition(status, "Ready", false, reason, problem, generation, now_ms - now_ms % 1000);
     cr_domain_status_condition(status, "Converged", false, reason, problem, generation, now_ms - now_ms % 1000);
+    cr_domain_status_condition(status, "Reconciling", false, "Stalled", problem, generation, now_ms - now_ms % 1000);
+    cr_domain_status_condition(status, "Stalled", true, reason, problem, generation, now_ms - now_ms % 1000);
 }
 
 void cr_domain_plan_make(const struct cr_domain_world *world, struct cr_domain_plan *plan)

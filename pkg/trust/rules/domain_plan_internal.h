@@ -105,6 +105,7 @@ void cr_domain_plan_stage(struct domain_ctx *ctx);  /* domain_stage.c */
 void cr_domain_plan_report(struct domain_ctx *ctx); /* domain_report.c */
 void cr_domain_plan_distrust_end(struct domain_ctx *ctx); /* domain_distrust.c: no reader trusts them any more */
 void cr_domain_plan_conditions(struct domain_ctx *ctx);   /* domain_conditions.c */
+void cr_domain_plan_progress(struct domain_ctx *ctx);     /* domain_progress.c: by the other conditions */
 
 /* domain_permit.c: whether no reader loses anything when a leaf that verifies against these CAs is published there;
  * else the one that would, in *blocker. */

@@ -38,6 +38,7 @@ struct scene {
     size_t named;
     struct cr_budget budgets[3];
     struct cr_world_budgets view;
+    struct cr_tzif *utc; /* the zone of the only window */
     int64_t now_ms;
     int64_t skew_ms;     /* of the API server's clock against ours */
     struct cr_plan plan; /* the last one */
@@ -155,6 +156,7 @@ static inline struct scene *scene_new(const char *restart, size_t consumers)
     if (!s->policy)
         fail_msg("%s", err.text);
     s->catalogue = cr_catalogue_builtin(&err);
+    s->utc = cr_tzif_new_utc();
     s->pod_json = cr_json_new_array();
     s->now_ms = SCENE_START;
     scene_material(s, "1");
@@ -169,6 +171,7 @@ static inline void scene_free(struct scene *s)
     cr_policy_status_dispose(&s->status);
     cr_policy_free(s->policy);
     cr_catalogue_free(s->catalogue);
+    cr_tzif_free(s->utc);
     cr_material_dispose(&s->material);
     for (size_t i = 0; i < SCENE_CONSUMERS; i++)
         cr_json_free(s->workloads[i]);
@@ -182,12 +185,14 @@ CR_DEFINE_CLEANUP(scene, struct scene, scene_free)
 static inline const struct cr_plan *scene_plan(struct scene *s)
 {
     cr_plan_dispose(&s->plan);
+    const struct cr_tzif *const zones[] = {s->utc};
     struct cr_world world = {.policy = s->policy,
                              .status = &s->status,
                              .secrets = s->secrets ? s->secrets : &s->secret,
                              .consumers = s->consumers,
                              .catalogue = s->catalogue,
                              .budgets = s->view,
+                             .zones = zones,
                              .now_ms = s->now_ms};
     cr_plan_make(&world, &s->plan);
     gates_check(&s->plan);
@@ -240,6 +245,29 @@ static inline void scene_change(struct scene *s, const char *leaf)
     scene_due(s);
     scene_record(s);
     s->now_ms += 10 * SECOND;
+}
+
+/* What the API server and the workload's controller make of a restart. */
+static inline void scene_apply_restart(struct scene *s)
+{
+    assert_int_equal(s->plan.restarts_len, 1);
+    struct cr_json *workload = s->workloads[0];
+    struct cr_json *metadata = cr_json_edit(cr_json_edit(cr_json_edit(workload, "spec"), "template"), "metadata");
+    struct cr_json *annotations = cr_json_object_in(metadata, "annotations");
+    for (const struct cr_json *a = cr_json_first(s->plan.restarts[0].annotations); a; a = cr_json_next(a))
+        cr_json_set_string(annotations, cr_json_key(a), cr_json_string(a));
+    cr_json_set_int(cr_json_edit(workload, "metadata"), "generation", 2);
+    cr_json_set_int(cr_json_edit(workload, "status"), "observedGeneration", 2);
+}
+
+static inline void scene_fail_rollout(struct scene *s)
+{
+    struct cr_json *status = cr_json_edit(s->workloads[0], "status");
+    cr_json_set_int(status, "updatedReplicas", 1);
+    struct cr_json *failed = cr_json_add(cr_json_array_in(status, "conditions"), cr_json_new_object());
+    cr_json_set_string(failed, "type", "Progressing");
+    cr_json_set_string(failed, "status", "False");
+    cr_json_set_string(failed, "reason", "ProgressDeadlineExceeded");
 }
 
 /* Whether an Event of that reason is to be said. */

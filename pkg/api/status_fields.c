@@ -114,8 +114,8 @@ const struct cr_condition *cr_conditions_get(const struct cr_condition *conditio
     return i < count && conditions[i].reason ? &conditions[i] : NULL;
 }
 
-/* What the types mean, whichever kind of object has them. In the order of summing up: what makes the others follow
- * comes first. */
+/* What the types mean, whichever kind of object has them; Reconciling and Stalled repeat what the others say. In the
+ * order of summing up: what makes the others follow comes first. */
 static const struct meaning {
     const char *type;
     enum { TROUBLE_UNLESS_TRUE, TROUBLE_IF_TRUE, NEVER_TROUBLE } is;
@@ -126,7 +126,7 @@ static const struct meaning {
     {"Conflict", TROUBLE_IF_TRUE, true},       {"Blocked", TROUBLE_IF_TRUE, true},
     {"Converged", TROUBLE_UNLESS_TRUE, false}, {"Distrusted", TROUBLE_UNLESS_TRUE, false},
     {"Rotating", NEVER_TROUBLE, false},        {"RetirementPending", NEVER_TROUBLE, false},
-    {"Reconciling", NEVER_TROUBLE, false},     {"Stalled", TROUBLE_IF_TRUE, false},
+    {"Reconciling", NEVER_TROUBLE, false},     {"Stalled", NEVER_TROUBLE, false},
 };
 
 bool cr_condition_is_trouble(const struct cr_condition *condition)

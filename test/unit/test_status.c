@@ -238,7 +238,7 @@ static void require_meanings(const char *const *types, size_t count)
         bool when_false = cr_condition_is_trouble(&condition);
         condition.status = true;
         bool never = cr_streq(types[i], "Rotating") || cr_streq(types[i], "RetirementPending") ||
-                     cr_streq(types[i], "Reconciling");
+                     cr_streq(types[i], "Reconciling") || cr_streq(types[i], "Stalled");
         if ((when_false != cr_condition_is_trouble(&condition)) == never)
             fail_msg("it is not known when %s is trouble", types[i]);
         condition.reason = NULL;

@@ -83,7 +83,7 @@ bool cr_hold_is_counted(enum cr_hold hold);
 bool cr_hold_is_unmet(enum cr_hold hold);
 /* Nothing is asked of the consumer, and its pods were not all seen to show what its Secrets hold. */
 bool cr_hold_is_unseen(enum cr_hold hold);
-/* What a tool that waits until an object is healthy is told while a consumer is held (kstatus, Argo CD). Worst last. */
+/* What a hold means to a tool that waits until an object is healthy (kstatus, Argo CD). Worst last. */
 enum cr_hold_health {
     CR_HOLD_WAITS,  /* as the user has arranged it, for as long as that lasts: healthy, or whoever waits would hang */
     CR_HOLD_PASSES, /* it goes on by itself: not healthy yet; also while nothing holds it */

@@ -83,7 +83,7 @@ static const char *health(const struct cr_domain_plan *plan)
     return stalled ? "Failed" : reconciling ? "InProgress" : "Current";
 }
 
-static void what_a_tool_that_waits_for_health_is_told(void **state)
+static void what_a_tool_that_waits_for_health_sees(void **state)
 {
     (void)state;
     static const struct {
@@ -900,7 +900,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(write_just_done_is_not_judged_by_the_time_of_the_one_before),
         cmocka_unit_test(past_its_deadline_it_is_held_and_goes_on_by_itself),
-        cmocka_unit_test(what_a_tool_that_waits_for_health_is_told),
+        cmocka_unit_test(what_a_tool_that_waits_for_health_sees),
         cmocka_unit_test(a_failed_consumer_holds_at_once_but_not_what_would_end),
         cmocka_unit_test(history_has_how_long_each_stage_took),
         cmocka_unit_test(history_has_whether_a_consumer_was_restarted_for_it),

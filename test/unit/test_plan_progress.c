@@ -1,4 +1,4 @@
-/* What a tool that waits until a policy is healthy is told of it. */
+/* What a tool that waits until a policy is healthy sees of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

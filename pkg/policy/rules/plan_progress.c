@@ -1,5 +1,5 @@
-/* Reconciling and Stalled: what a tool that waits until an object is healthy reads (kstatus, and with it Flux, Helm and
- * kubectl wait; the health check for Argo CD). Reconciling: it is not done and goes on by itself. Stalled: it does not
+/* Reconciling and Stalled: what a tool that waits until an object is healthy reads (kstatus, and with it Flux; the
+ * health check for Argo CD). Reconciling: it is not done and goes on by itself. Stalled: it does not
  * go on before somebody mends it. Neither: it is done, or it waits for what the user has arranged (a window, suspend,
  * restart.method: Never), or whoever waits for health would hang for as long as that lasts. */
 #include "policy/rules/plan_internal.h"

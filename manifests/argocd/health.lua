@@ -1,12 +1,10 @@
 -- The health of what certroll reconciles, for Argo CD: CertRotationPolicy, TrustDomain, ClusterTrustDomain and
--- ControlPlanePolicy. docs/api.md, "Health", has the meaning of the conditions.
+-- ControlPlanePolicy. docs/api.md, "Health", has the meaning of the conditions. Never "Suspended": a sync with waves
+-- waits for Healthy or Degraded.
 local function answer(status, message)
   return {status = status, message = message}
 end
 
-if obj.spec ~= nil and obj.spec.suspend == true then
-  return answer("Suspended", "spec.suspend is true")
-end
 local status = obj.status
 if status == nil or status.conditions == nil or status.observedGeneration ~= obj.metadata.generation then
   return answer("Progressing", "certroll has not looked at it yet")
@@ -18,13 +16,28 @@ end
 local function holds(name)
   return is[name] ~= nil and is[name].status == "True"
 end
+local function words(name)
+  return is[name] ~= nil and is[name].message or ""
+end
+
+local is_control_plane = obj.kind == "ControlPlanePolicy" -- it has neither Stalled nor Reconciling
 if holds("Stalled") then
-  return answer("Degraded", is.Stalled.message)
+  return answer("Degraded", words("Stalled"))
+end
+if is_control_plane and (holds("Degraded") or holds("Blocked")) then
+  return answer("Degraded", words(holds("Degraded") and "Degraded" or "Blocked"))
+end
+local spec = obj.spec or {}
+if spec.suspend == true then
+  return answer("Healthy", "spec.suspend is true")
 end
 if holds("Reconciling") then
-  return answer("Progressing", is.Reconciling.message)
+  return answer("Progressing", words("Reconciling"))
 end
-if is.Ready == nil or is.Ready.status ~= "True" then
-  return answer("Progressing", is.Ready ~= nil and is.Ready.message or "certroll has not looked at it yet")
+if not holds("Ready") then
+  return answer("Progressing", words("Ready"))
 end
-return answer("Healthy", is.Converged ~= nil and is.Converged.message or "")
+if is_control_plane and (holds("Rotating") or (not holds("Converged") and spec.mode == "Enforce")) then
+  return answer("Progressing", words("Converged"))
+end
+return answer("Healthy", words("Converged"))

@@ -17,17 +17,16 @@ struct row {
 };
 
 static const struct row rows[CR_HOLDS] = {
-    [CR_HOLD_NONE] = {"", .is_quiet = true, .health = CR_HOLD_PASSES},
-    [CR_HOLD_DELETING] = {"Deleting", .health = CR_HOLD_PASSES},
+    [CR_HOLD_NONE] = {"", .is_quiet = true},
+    [CR_HOLD_DELETING] = {"Deleting"},
     [CR_HOLD_SUSPENDED] = {"Suspended", .health = CR_HOLD_WAITS},
     [CR_HOLD_PLAN_MODE] = {"PlanMode", .health = CR_HOLD_WAITS},
     [CR_HOLD_RESTART_NEVER] = {"RestartNever", .needs_a_person = true, .health = CR_HOLD_WAITS},
-    [CR_HOLD_OTHER_POLICY] = {"OtherPolicy", .health = CR_HOLD_PASSES},
-    [CR_HOLD_NO_SECRET] = {"NoSecret", .needs_a_person = true, .health = CR_HOLD_PASSES},
-    [CR_HOLD_NOT_FOUND] = {"NotFound", .needs_a_person = true, .health = CR_HOLD_PASSES, .event = "TargetNotFound"},
-    [CR_HOLD_USES_NO_SECRET] = {"UsesNoSecret", .needs_a_person = true, .health = CR_HOLD_PASSES,
-                                .event = "UsesNoSecret"},
-    [CR_HOLD_NOT_VERIFIED] = {"NotVerified", .health = CR_HOLD_PASSES},
+    [CR_HOLD_OTHER_POLICY] = {"OtherPolicy", .health = CR_HOLD_WAITS},
+    [CR_HOLD_NO_SECRET] = {"NoSecret", .needs_a_person = true},
+    [CR_HOLD_NOT_FOUND] = {"NotFound", .needs_a_person = true, .event = "TargetNotFound"},
+    [CR_HOLD_USES_NO_SECRET] = {"UsesNoSecret", .needs_a_person = true, .event = "UsesNoSecret"},
+    [CR_HOLD_NOT_VERIFIED] = {"NotVerified"},
     [CR_HOLD_OTHER_CERTIFICATE] = {"OtherCertificate", .needs_a_person = true, .health = CR_HOLD_STUCK,
                                    .event = "OtherCertificate"},
     [CR_HOLD_UNKNOWN_SOFTWARE] = {"UnknownSoftware", .needs_a_person = true, .health = CR_HOLD_WAITS},
@@ -36,7 +35,7 @@ static const struct row rows[CR_HOLDS] = {
     [CR_HOLD_KEY_TYPE_NOT_ACCEPTED] = {"KeyTypeNotAccepted", .needs_a_person = true, .health = CR_HOLD_STUCK},
     [CR_HOLD_PAUSED] = {"Paused", .needs_a_person = true, .health = CR_HOLD_WAITS},
     [CR_HOLD_BARE_REPLICA_SET] = {"BareReplicaSet", .needs_a_person = true, .health = CR_HOLD_STUCK},
-    [CR_HOLD_UPDATING] = {"Updating", .health = CR_HOLD_PASSES},
+    [CR_HOLD_UPDATING] = {"Updating"},
     [CR_HOLD_UPDATE_FAILED] = {"UpdateFailed", .needs_a_person = true, .health = CR_HOLD_STUCK},
     [CR_HOLD_ON_DELETE] = {"OnDelete", .needs_a_person = true, .health = CR_HOLD_WAITS},
     [CR_HOLD_PARTITION] = {"Partition", .needs_a_person = true, .health = CR_HOLD_WAITS},
@@ -44,30 +43,28 @@ static const struct row rows[CR_HOLDS] = {
     [CR_HOLD_WINDOW_TOO_LATE] = {"WindowTooLate", .health = CR_HOLD_STUCK},
     [CR_HOLD_WINDOW_NEVER] = {"WindowNever", .health = CR_HOLD_STUCK},
     [CR_HOLD_CIRCUIT_BREAKER] = {"CircuitBreaker", .health = CR_HOLD_STUCK, .event = "RestartedTooOften"},
-    [CR_HOLD_ORDER] = {"Order", .health = CR_HOLD_PASSES},
+    [CR_HOLD_ORDER] = {"Order", .health = CR_HOLD_WAITS},
     [CR_HOLD_ORDER_UNKNOWN] = {"OrderUnknown", .needs_a_person = true, .health = CR_HOLD_STUCK},
-    [CR_HOLD_COALESCE] = {"Coalesce", .is_quiet = true, .health = CR_HOLD_PASSES},
-    [CR_HOLD_KUBELET] = {"Kubelet", .health = CR_HOLD_PASSES},
-    [CR_HOLD_ROLLOUT_UNDER_WAY] = {"RolloutUnderWay", .health = CR_HOLD_PASSES},
-    [CR_HOLD_MAX_CONCURRENT] = {"MaxConcurrent", .health = CR_HOLD_PASSES},
+    [CR_HOLD_COALESCE] = {"Coalesce", .is_quiet = true},
+    [CR_HOLD_KUBELET] = {"Kubelet"},
+    [CR_HOLD_ROLLOUT_UNDER_WAY] = {"RolloutUnderWay"},
+    [CR_HOLD_MAX_CONCURRENT] = {"MaxConcurrent", .health = CR_HOLD_WAITS},
     [CR_HOLD_OTHER_ROLLOUT_FAILED] = {"OtherRolloutFailed", .health = CR_HOLD_STUCK},
-    [CR_HOLD_LIMIT] = {"Limit", .health = CR_HOLD_PASSES},
-    [CR_HOLD_BUDGET_WAIT] = {"BudgetWait", .waits_for_budget = true, .health = CR_HOLD_PASSES,
-                             .event = "WaitsForBudget"},
+    [CR_HOLD_LIMIT] = {"Limit"},
+    [CR_HOLD_BUDGET_WAIT] = {"BudgetWait", .waits_for_budget = true, .event = "WaitsForBudget"},
     [CR_HOLD_BUDGET] = {"Budget", .needs_a_person = true, .waits_for_budget = true, .health = CR_HOLD_STUCK,
                         .event = "WaitsForBudget"},
     [CR_HOLD_SINGLE_REPLICA] = {"SingleReplica", .needs_a_person = true, .waits_for_budget = true,
                                 .health = CR_HOLD_STUCK, .event = "OnlyPodHeld"},
-    [CR_HOLD_REFUSED] = {"Refused", .needs_a_person = true, .health = CR_HOLD_STUCK},
-    [CR_HOLD_REFUSED_BY_BUDGET] = {"RefusedByBudget", .needs_a_person = true, .waits_for_budget = true,
-                                   .health = CR_HOLD_PASSES},
+    [CR_HOLD_REFUSED] = {"Refused", .needs_a_person = true},
+    [CR_HOLD_REFUSED_BY_BUDGET] = {"RefusedByBudget", .needs_a_person = true, .waits_for_budget = true},
     [CR_HOLD_ROLLOUT_FAILED] = {"RolloutFailed", .needs_a_person = true, .is_quiet = true, .health = CR_HOLD_STUCK,
                                 .event = "RolloutFailed"},
     [CR_HOLD_RESTART_UNDONE] = {"RestartUndone", .needs_a_person = true, .health = CR_HOLD_STUCK,
                                 .event = "RestartUndone"},
-    [CR_HOLD_EVIDENCE] = {"Evidence", .is_quiet = true, .health = CR_HOLD_PASSES},
+    [CR_HOLD_EVIDENCE] = {"Evidence", .is_quiet = true},
     [CR_HOLD_STILL_STALE] = {"StillStale", .needs_a_person = true, .health = CR_HOLD_STUCK},
-    [CR_HOLD_DRAIN] = {"Drain", .health = CR_HOLD_PASSES},
+    [CR_HOLD_DRAIN] = {"Drain"},
     [CR_HOLD_DRAIN_STUCK] = {"DrainStuck", .needs_a_person = true, .health = CR_HOLD_STUCK, .event = "DrainStuck"},
 };
 
@@ -119,6 +116,13 @@ bool cr_hold_is_unseen(enum cr_hold hold)
 enum cr_hold_health cr_hold_health(enum cr_hold hold)
 {
     return row_of(hold)->health;
+}
+
+enum cr_hold_health cr_hold_worse(enum cr_hold_health a, enum cr_hold_health b)
+{
+    if (a == CR_HOLD_STUCK || b == CR_HOLD_STUCK)
+        return CR_HOLD_STUCK;
+    return a == CR_HOLD_PASSES || b == CR_HOLD_PASSES ? CR_HOLD_PASSES : CR_HOLD_WAITS;
 }
 
 const char *cr_hold_event(enum cr_hold hold)

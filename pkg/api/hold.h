@@ -83,13 +83,16 @@ bool cr_hold_is_counted(enum cr_hold hold);
 bool cr_hold_is_unmet(enum cr_hold hold);
 /* Nothing is asked of the consumer, and its pods were not all seen to show what its Secrets hold. */
 bool cr_hold_is_unseen(enum cr_hold hold);
-/* What a hold means to a tool that waits until an object is healthy (kstatus, Argo CD). Worst last. */
+/* What a hold means to a tool that waits until an object is healthy (kstatus, Argo CD). */
 enum cr_hold_health {
-    CR_HOLD_WAITS,  /* as the user has arranged it, for as long as that lasts: healthy, or whoever waits would hang */
     CR_HOLD_PASSES, /* it goes on by itself: not healthy yet; also while nothing holds it */
+    CR_HOLD_WAITS,  /* as the user has arranged it, for as long as that lasts, or for a consumer or policy whose own
+                     * state shows it: healthy, or whoever waits would hang */
     CR_HOLD_STUCK,  /* it does not go on before somebody mends it */
 };
 enum cr_hold_health cr_hold_health(enum cr_hold hold);
+/* Of two: stuck before passes before waits. */
+enum cr_hold_health cr_hold_worse(enum cr_hold_health a, enum cr_hold_health b);
 /* The reason of the Event when a gate begins to hold for this; NULL: there is none. Static. */
 const char *cr_hold_event(enum cr_hold hold);
 

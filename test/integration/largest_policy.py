@@ -74,6 +74,6 @@ def status(in_force: int) -> dict[str, object]:
         "consumers": [{"name": _name(i, 63), **(consumer if i < _WHOLE else brief)} for i in range(in_force)],
         "conditions": [
             {"type": kind, "status": "True", "observedGeneration": 7, "lastTransitionTime": _TIME, "reason": "R", "message": "x" * 4096}
-            for kind in ("Ready", "Converged", "Rotating", "Blocked", "Degraded", "ExpiringSoon", "Conflict")
+            for kind in ("Ready", "Converged", "Rotating", "Blocked", "Degraded", "ExpiringSoon", "Conflict", "Reconciling", "Stalled")
         ],
     }  # fmt: skip

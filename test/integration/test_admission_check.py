@@ -89,7 +89,7 @@ def test_without_a_policy_nothing_is_written_and_with_it_the_work_begins(
     operator.wait_line("became leader", timeout=60)
     _wait_ready(operator)
     assert _guards(operator) == "1"
-    wait_until("the policy to have a status", lambda: control_plane.get("certrotationpolicy", "p", "-n", namespace).get("status"))
+    wait_until("the policy to have a status", lambda: "observedGeneration" in control_plane.get("certrotationpolicy", "p", "-n", namespace)["status"])
     assert TRIED not in _secrets(control_plane, namespace)
 
 

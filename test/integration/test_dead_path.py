@@ -135,7 +135,7 @@ def create_policy(plane: ControlPlane, namespace: str, name: str) -> None:
 
 def is_seen(plane: ControlPlane, namespace: str, name: str) -> bool:
     """Whether the operator has said something of the policy."""
-    return bool(plane.get("certrotationpolicy", name, "-n", namespace).get("status"))
+    return "observedGeneration" in plane.get("certrotationpolicy", name, "-n", namespace)["status"]
 
 
 def test_watches_on_dead_connections_are_replaced_and_the_lease_is_kept(

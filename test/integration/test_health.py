@@ -36,14 +36,14 @@ def judge(health: Path, item: Object) -> Verdict:
     return Verdict(found["kstatus"], found["argo"], found["argoMessage"])
 
 
-def _object(*conditions: str, seen: int = 1, **spec: Any) -> Object:
+def _object(*conditions: str, seen: int = 1, kind: str = "CertRotationPolicy", **spec: Any) -> Object:
     """Conditions such as "Ready=True"; the message of each is its type."""
     listed = [
-        {"type": kind, "status": status, "reason": "Why", "message": kind, "lastTransitionTime": "2026-11-28T00:00:00Z"}
-        for kind, status in (each.split("=") for each in conditions)
+        {"type": name, "status": status, "reason": "Why", "message": name, "lastTransitionTime": "2026-11-28T00:00:00Z"}
+        for name, status in (each.split("=") for each in conditions)
     ]
     return {
-        "apiVersion": "certroll.dev/v1alpha1", "kind": "CertRotationPolicy", "metadata": {"name": "p", "namespace": "n", "generation": 1},
+        "apiVersion": "certroll.dev/v1alpha1", "kind": kind, "metadata": {"name": "p", "namespace": "n", "generation": 1},
         "spec": spec, "status": {"observedGeneration": seen, "conditions": listed},
     }  # fmt: skip
 
@@ -71,7 +71,15 @@ _DONE = ("Ready=True", "Converged=True", "Reconciling=False", "Stalled=False")
             _object("Ready=False", "Converged=False", "Reconciling=False", "Stalled=False"), Verdict("InProgress", "Progressing", "Ready"),
             id="not-in-force",
         ),
-        pytest.param(_object(*_DONE, suspend=True), Verdict("Current", "Suspended", "spec.suspend is true"), id="suspended"),
+        pytest.param(
+            _object("Ready=True", "Converged=False", "Degraded=True", "Rotating=True", kind="ControlPlanePolicy", mode="Enforce"),
+            Verdict("Current", "Degraded", "Degraded"), id="control-plane-failed",
+        ),
+        pytest.param(
+            _object("Ready=True", "Converged=False", "Degraded=False", "Rotating=True", kind="ControlPlanePolicy", mode="Enforce"),
+            Verdict("Current", "Progressing", "Converged"), id="control-plane-rotating",
+        ),
+        pytest.param(_object(*_DONE, suspend=True), Verdict("Current", "Healthy", "spec.suspend is true"), id="suspended"),
     ],
 )  # fmt: skip
 def test_conditions_are_read_as_meant(health: Path, item: Object, expected: Verdict) -> None:

@@ -77,7 +77,7 @@ def policy(name: str) -> planes.Object:
 
 
 def has_status(plane: ControlPlane, namespace: str, name: str) -> bool:
-    return "conditions" in plane.get("crp", name, "-n", namespace).get("status", {})
+    return "observedGeneration" in plane.get("crp", name, "-n", namespace)["status"]
 
 
 def test_one_leads_and_says_so(control_plane: ControlPlane, namespace: str, pair: tuple[Operator, Operator]) -> None:

@@ -96,6 +96,8 @@ static void what_a_tool_that_waits_for_health_sees(void **state)
         {"everything has arrived", "Current", .arrived = true},
         {"a consumer is on its way", "InProgress", .health = CR_HOLD_PASSES},
         {"a consumer waits for its window", "Current", .health = CR_HOLD_WAITS},
+        {"a consumer waits for its window, past the deadline", "Current", .health = CR_HOLD_WAITS,
+         .after_ms = HOUR + 1},
         {"a consumer is stuck", "Failed", .health = CR_HOLD_STUCK},
         {"past the deadline", "Failed", .health = CR_HOLD_PASSES, .after_ms = HOUR + 1},
         {"no right to write", "Failed", .arrived = true, .refused = CR_TRUST_FORBIDDEN},

@@ -68,14 +68,16 @@ static void what_the_user_has_arranged_is_healthy_and_what_must_be_mended_is_not
         enum health health;
         const char *reason;
         bool suspend, plan_mode, budget;
-        int healthy, needed, allowed;
+        int healthy, needed, allowed, after_s;
     } rows[] = {
         {"{coalesce: 0s}", IN_PROGRESS, "InProgress"},
         {"{coalesce: 10m}", IN_PROGRESS, "InProgress"},
         {"{coalesce: 0s, windows: [{schedule: '0 2 * * *', duration: 1h}]}", CURRENT, "Waiting"},
         {"{coalesce: 0s, method: Never}", CURRENT, "Waiting"},
+        {"{coalesce: 0s, method: Never}", CURRENT, "Waiting", .after_s = 3600},
         {"{coalesce: 0s}", CURRENT, "Waiting", .suspend = true},
-        {"{coalesce: 0s}", CURRENT, "Waiting", .plan_mode = true},
+        {"{coalesce: 0s}", CURRENT, "Waiting", .suspend = true, .after_s = 3600},
+        {"{coalesce: 0s}", CURRENT, "Waiting", .plan_mode = true, .after_s = 3600},
         {"{coalesce: 0s, method: Evict}", IN_PROGRESS, "InProgress", .budget = true, .healthy = 2, .needed = 2},
         {"{coalesce: 0s, method: Evict}", FAILED, "Budget", .budget = true, .healthy = 3, .needed = 3},
     };
@@ -88,9 +90,29 @@ static void what_the_user_has_arranged_is_healthy_and_what_must_be_mended_is_not
         s->policy->suspend = rows[i].suspend;
         s->policy->mode = rows[i].plan_mode ? CR_MODE_PLAN : CR_MODE_ENFORCE;
         scene_due(s);
+        scene_record(s);
+        s->now_ms += rows[i].after_s * (int64_t)SECOND;
+        scene_due(s);
         cr_autofree char *what = cr_asprintf("row %zu", i);
         assert_health(s, rows[i].health, rows[i].reason, what);
     }
+}
+
+static void pods_that_are_never_seen_with_it_must_be_looked_at(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{coalesce: 0s}", 1);
+    scene_see_all(s, "1");
+    scene_change(s, "2");
+    scene_due(s);
+    scene_apply_restart(s);
+    for (size_t i = 0; i < 3; i++)
+        scene_pod(s, 0, i);
+    scene_plan(s);
+    scene_record(s);
+    s->now_ms += 3600 * SECOND;
+    scene_due(s);
+    assert_health(s, FAILED, "NotVerified", "an hour later");
 }
 
 static void what_is_missing_may_still_come(void **state)
@@ -153,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_change_is_in_progress_until_its_pods_have_it),
         cmocka_unit_test(what_the_user_has_arranged_is_healthy_and_what_must_be_mended_is_not),
+        cmocka_unit_test(pods_that_are_never_seen_with_it_must_be_looked_at),
         cmocka_unit_test(what_is_missing_may_still_come),
         cmocka_unit_test(broken_material_must_be_mended),
         cmocka_unit_test(a_rollout_that_failed_must_be_mended),

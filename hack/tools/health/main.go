@@ -1,4 +1,4 @@
-// health says of Kubernetes objects what tools that wait for health make of them: kstatus (Flux, helm --wait, kubectl
+// health says of Kubernetes objects what tools that wait for health make of them: kstatus (Flux, kubectl
 // apply of cli-utils), and Argo CD by a health check in Lua, with the interpreter that Argo CD has.
 //
 //	health [LUA-FILE] <objects

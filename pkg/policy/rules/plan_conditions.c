@@ -18,6 +18,7 @@ enum {
 };
 
 static const char unmanaged[] = CR_REASON_UNMANAGED_POD;
+static const char no_consumers[] = "NoConsumers";
 
 static void set(struct plan_ctx *ctx, const char *type, bool value, const char *reason, const char *message)
 {
@@ -154,7 +155,7 @@ static void add_unmet(const struct plan_ctx *ctx, struct cr_buf *text, const cha
         add_problem(text, reason, cr_hold_name(CR_HOLD_NO_SECRET), cr_strdup("No Secret belongs to this policy."));
     bool may_have_consumers = policy->consumers_len || policy->discover.enabled || policy->unsupported.len;
     if (!may_have_consumers && !policy->trust.targets_len)
-        add_problem(text, reason, "NoConsumers",
+        add_problem(text, reason, no_consumers,
                     cr_strdup("The policy lists no consumers, and spec.discover.enabled is false: nothing is restarted "
                               "or verified."));
     for (size_t i = 0; i < status->secrets_len; i++)
@@ -186,10 +187,12 @@ static void ready(struct plan_ctx *ctx, struct plan_progress *progress)
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
     add_beyond(ctx, &text, &reason);
     add_not_acted_on(ctx, &text, &reason);
-    progress->stuck = reason;
     const char *unmet = NULL;
     add_unmet(ctx, &text, &unmet);
-    progress->unmet = unmet;
+    bool needs_edit = !reason && cr_streq(unmet, no_consumers);
+    if (reason || needs_edit)
+        progress->stuck = (struct plan_stuck){reason ? reason : unmet, "Ready"};
+    progress->unmet = needs_edit ? NULL : unmet;
     reason = reason ? reason : unmet;
     if (reason)
         set(ctx, "Ready", false, reason, cr_buf_text(&text));
@@ -447,23 +450,38 @@ static bool waits_for_evidence(const struct plan_consumer *consumer)
 }
 
 /* At rest. */
+static bool is_unseen_late(const struct plan_consumer *consumer)
+{
+    return consumer->unseen_late && cr_hold_is_unseen(consumer->status->gate.hold);
+}
+
+/* Unverifiable pods are reported once the time to verify them is over, not while it runs. */
+static bool is_unverified_late(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    return consumer->concerned && waits_for_evidence(consumer) && cr_plan_past_deadline(ctx, consumer);
+}
+
+bool cr_plan_is_late(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    return is_unseen_late(consumer) || is_unverified_late(ctx, consumer);
+}
+
 static void add_unseen_late(const struct plan_ctx *ctx, struct cr_buf *text)
 {
     for (size_t i = 0; i < ctx->consumers_len; i++) {
         const struct plan_consumer *consumer = &ctx->consumers[i];
-        if (!consumer->unseen_late || !cr_hold_is_unseen(consumer->status->gate.hold))
+        if (!is_unseen_late(consumer))
             continue;
         cr_autofree char *line = cr_asprintf("%s: %s", consumer->spec->name, consumer->status->gate.text);
         add_line(text, line);
     }
 }
 
-/* Unverifiable pods are reported once the time to verify them is over, not while it runs. */
 static void add_unverifiable(const struct plan_ctx *ctx, struct cr_buf *text)
 {
     for (size_t i = 0; i < ctx->consumers_len; i++) {
         const struct plan_consumer *consumer = &ctx->consumers[i];
-        if (!consumer->concerned || !waits_for_evidence(consumer) || !cr_plan_past_deadline(ctx, consumer))
+        if (!is_unverified_late(ctx, consumer))
             continue;
         const struct cr_pod_counts *pods = &consumer->status->pods;
         cr_autofree char *line =
@@ -552,6 +570,16 @@ static const char *add_host_warnings(const struct plan_ctx *ctx, const char *wor
     return reason;
 }
 
+/* What is missing may still come; anything else has to be mended. */
+static void note_progress(struct plan_progress *progress, const char *problem)
+{
+    enum cr_trust_reason reason = CR_TRUST_FINE;
+    if (cr_trust_reason_parse(problem, &reason) && cr_trust_may_come(reason))
+        progress->unmet = progress->unmet ? progress->unmet : problem;
+    else if (!progress->stuck.reason)
+        progress->stuck = (struct plan_stuck){problem, "Degraded"};
+}
+
 static const char *add_secrets(const struct cr_policy_status *status, struct cr_buf *text,
                                struct plan_progress *progress)
 {
@@ -561,8 +589,7 @@ static const char *add_secrets(const struct cr_policy_status *status, struct cr_
         if (!secret->problem_reason)
             continue;
         reason = reason ? reason : secret->problem_reason;
-        if (!cr_streq(secret->problem_reason, CR_PROBLEM_NOT_FOUND) && !progress->stuck)
-            progress->stuck = secret->problem_reason;
+        note_progress(progress, secret->problem_reason);
         cr_autofree char *line = cr_asprintf("Secret %s: %s", secret->name, cr_or_empty(secret->problem_message));
         add_line(text, line);
     }
@@ -570,12 +597,14 @@ static const char *add_secrets(const struct cr_policy_status *status, struct cr_
 }
 
 /* What a person must look at, whichever consumer it is of. Returns the reason of the first; NULL: there is none. */
-static const char *add_stuck(struct plan_ctx *ctx, struct cr_buf *text, struct plan_reported *reported)
+static const char *add_unproved(struct plan_ctx *ctx, struct cr_buf *text, struct plan_reported *reported,
+                                struct plan_progress *progress)
 {
     const char *reason = NULL;
     if (add_unmanaged(ctx, text)) {
         reported->unmanaged = cr_strdup(cr_buf_text(text));
         reason = unmanaged;
+        note_progress(progress, unmanaged);
     }
     size_t before = text->len;
     add_unverifiable(ctx, text);
@@ -585,6 +614,7 @@ static const char *add_stuck(struct plan_ctx *ctx, struct cr_buf *text, struct p
     if (ctx->world->trust_refused) {
         add_line(text, ctx->world->trust_refused_text);
         reason = reason ? reason : cr_trust_reason_name(ctx->world->trust_refused);
+        note_progress(progress, cr_trust_reason_name(ctx->world->trust_refused));
     }
     return reason;
 }
@@ -599,9 +629,8 @@ static void degraded(struct plan_ctx *ctx, struct plan_reported *reported, struc
         reason = cr_hold_name(CR_HOLD_KEY_TYPE_NOT_ACCEPTED);
     if (add_breakers(ctx, &text) && !reason)
         reason = cr_hold_event(CR_HOLD_CIRCUIT_BREAKER);
-    const char *stuck = add_stuck(ctx, &text, reported);
-    reason = reason ? reason : stuck;
-    progress->stuck = progress->stuck ? progress->stuck : stuck;
+    const char *unproved = add_unproved(ctx, &text, reported, progress);
+    reason = reason ? reason : unproved;
     const char *warning = add_warnings(ctx, &text);
     reason = reason ? reason : warning;
     reason = add_host_warnings(ctx, reason, &text, reported);

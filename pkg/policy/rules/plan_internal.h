@@ -390,13 +390,6 @@ char *cr_plan_misfit(const struct plan_consumer *consumer);
  * consumers. Call it when it is known what has settled. */
 void cr_plan_verification(struct plan_ctx *ctx);
 /* plan_conditions.c: what is reported, and of it what has an Event of its own when it comes up. */
-/* plan_progress.c: Reconciling and Stalled, by what the other conditions found. */
-struct plan_progress {
-    const char
-        *stuck; /* why it does not go on before somebody mends it, but for what holds a consumer; NULL: nothing */
-    const char *unmet; /* what the policy names and is not there; NULL: all is */
-};
-void cr_plan_progress(struct plan_ctx *ctx, const struct plan_progress *progress);
 #define CR_PLAN_LEAF_EXPIRED      "LeafExpired"
 #define CR_PLAN_LEAF_EXPIRES_SOON "LeafExpiresSoon"
 struct plan_reported {
@@ -412,6 +405,17 @@ struct plan_reported {
 struct plan_reported cr_plan_conditions(struct plan_ctx *ctx);
 void cr_plan_reported_dispose(struct plan_reported *reported);
 CR_DEFINE_DISPOSE(plan_reported, struct plan_reported, cr_plan_reported_dispose)
+/* Pods should have been seen with what their Secrets hold by now. plan_conditions.c */
+bool cr_plan_is_late(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* plan_progress.c: Reconciling and Stalled, by what the other conditions found. */
+struct plan_progress {
+    struct plan_stuck {
+        const char *reason;    /* borrowed; NULL: nothing has to be mended, but for what holds consumers */
+        const char *condition; /* the one that says it in words */
+    } stuck;
+    const char *unmet; /* borrowed; what the policy names and may still come; NULL: all is there */
+};
+void cr_plan_progress(struct plan_ctx *ctx, const struct plan_progress *progress);
 /* Plans again after this time; an earlier time wins; at least one millisecond. */
 void cr_plan_requeue(struct cr_plan *plan, int64_t after_ms);
 /* The same, for a restart that is due then. */

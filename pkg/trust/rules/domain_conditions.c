@@ -166,7 +166,7 @@ static void held(struct domain_ctx *ctx)
     if (ctx->failed)
         set(ctx, "Held", true, "ConsumerFailed", lines_text(&lines));
     else if (!lines.len && ctx->is_put_back)
-        set(ctx, "Held", true, "PutBack",
+        set(ctx, "Held", true, CR_DOMAIN_PUT_BACK,
             "The previous leaves are back. What they replace is published again when its source or spec.rotate "
             "changes.");
     else

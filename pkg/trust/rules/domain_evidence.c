@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "api/trust_problem.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/strings.h"
@@ -85,7 +86,6 @@ static void set_unknown(const struct cr_domain_evidence_input *in, struct cr_dom
     bool arrived = delay && has_passed(in, in->written_ms, CR_KUBELET_REFRESH_MS, out);
     at_most(&out->trust, arrived ? CR_ARRIVAL_INFERRED : CR_ARRIVAL_NOT_YET);
     at_most(&out->leaf, arrived ? CR_ARRIVAL_INFERRED : CR_ARRIVAL_NOT_YET);
-    out->health = arrived ? CR_HOLD_WAITS : CR_HOLD_PASSES;
     if (arrived)
         trust_all(in->material, &out->trusted);
     else if (delay)
@@ -103,7 +103,6 @@ static void read_by_api(const struct cr_domain_evidence_input *in, struct cr_dom
         return;
     }
     at_most(&out->trust, CR_ARRIVAL_NOT_YET);
-    out->health = CR_HOLD_PASSES;
     say(out, cr_strdup("API servers take it up within seconds"));
 }
 
@@ -308,26 +307,31 @@ static void note_lacking(const struct policy_answer *w)
     }
 }
 
-/* What a policy that does not have it waits for: as its user has arranged it (a window, suspend), if that alone. */
-static enum cr_hold_health health_of(const struct policy_answer *w)
+static enum cr_hold_health health_of_consumers(const struct cr_policy_status *status)
 {
-    if (w->policy->suspend || w->policy->mode == CR_MODE_PLAN)
-        return CR_HOLD_WAITS;
     enum cr_hold_health worst = CR_HOLD_WAITS;
     size_t waiting = 0;
-    for (size_t i = 0; i < w->status->consumers_len; i++) {
-        if (!is_waited_for(&w->status->consumers[i]))
+    for (size_t i = 0; i < status->consumers_len; i++) {
+        if (!is_waited_for(&status->consumers[i]))
             continue;
-        enum cr_hold_health health = cr_hold_health(w->status->consumers[i].gate.hold);
-        worst = health > worst ? health : worst;
+        worst = cr_hold_worse(worst, cr_hold_health(status->consumers[i].gate.hold));
         waiting++;
     }
     return waiting ? worst : CR_HOLD_PASSES;
 }
 
-static void note_health(struct cr_domain_evidence *out, enum cr_hold_health health)
+/* What a policy that does not have it waits for, in the order of reason_of(). */
+static enum cr_hold_health health_of(const struct policy_answer *w)
 {
-    out->health = health > out->health ? health : out->health;
+    enum cr_trust_reason problem = CR_TRUST_FINE;
+    if (w->policy->suspend || w->policy->mode == CR_MODE_PLAN)
+        return CR_HOLD_WAITS;
+    if (w->secret && w->secret->problem_reason)
+        return cr_trust_reason_parse(w->secret->problem_reason, &problem) && cr_trust_may_come(problem) ? CR_HOLD_PASSES
+                                                                                                        : CR_HOLD_STUCK;
+    if (knows_nothing(w) || w->missed || !has_read(w) || !w->secret->pending.set)
+        return CR_HOLD_PASSES;
+    return health_of_consumers(w->status);
 }
 
 static void note_consumers(const struct policy_answer *w, bool waits)
@@ -377,8 +381,8 @@ static void add_answer(struct policy_answer *w, struct weakest *seen, struct cr_
     if (!w->secret || w->secret->leaf_by != CR_SETTLED_FIRST_SIGHT)
         at_most(&seen->leaf, leaf);
     if (lacks_trust || lacks_leaf) {
+        w->out->health = w->out->why ? cr_hold_worse(w->out->health, health_of(w)) : health_of(w);
         explain(w);
-        note_health(w->out, health_of(w));
     }
     if (lacks_trust)
         note_lacking(w);

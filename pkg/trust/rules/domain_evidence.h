@@ -32,7 +32,7 @@ struct cr_domain_evidence {
      * consumer could have been seen to take up, so to demand more would be to wait for ever. */
     bool trust_first_sight, leaf_first_sight;
     bool failed;                /* a consumer cannot get there without a person: a failed rollout */
-    enum cr_hold_health health; /* while something has not arrived: what that waits for, the worst of all */
+    enum cr_hold_health health; /* with why: what is waited for, the worst of all policies */
     int64_t restarted_ms; /* wall, whole seconds: when a policy that covers it restarted a consumer last; 0: never */
     char *why; /* owned; one sentence while something has not arrived: which policy, which consumer, what blocks */
     struct cr_strvec trusted;    /* fingerprints: CAs of the published bundle that every consumer is known to have, also

@@ -137,6 +137,9 @@ bool cr_domain_puts_back(const struct domain_ctx *ctx, size_t object);
 bool cr_domain_is_due(const struct cr_domain_life *life, int64_t not_before_ms, int64_t not_after_ms, const char *key,
                       int64_t limit_ms, int64_t now_ms);
 
+/* The reason of Held while a person's leaves of before stand. */
+#define CR_DOMAIN_PUT_BACK "PutBack"
+
 /* Adds an Event. Takes message. */
 void cr_domain_say(struct domain_ctx *ctx, bool warning, const char *reason, char *message);
 /* Plans again at this time at the latest. */

@@ -48,22 +48,41 @@ static enum cr_hold_health health_of(const struct domain_ctx *ctx, size_t at)
     if (leaf->waits && cr_domain_is_foreign(&ctx->world->objects[on]))
         return CR_HOLD_STUCK;
     const struct cr_domain_evidence *evidence = cr_domain_evidence_of(ctx, on);
-    return evidence && !leaf->held_back ? evidence->health : CR_HOLD_PASSES;
+    return evidence && evidence->why ? evidence->health : CR_HOLD_PASSES;
 }
 
-/* The worst of all that wait; nothing waits while there is still something to be written. */
+static bool is_writing(const struct domain_ctx *ctx)
+{
+    const struct cr_domain_plan *plan = ctx->plan;
+    return plan->writes_len || plan->stage_next_ca || plan->first_ca || plan->promote_ca;
+}
+
+/* The worst of all that wait. A leaf that is held back waits for what others do, which are counted. */
 static enum cr_hold_health health_of_objects(const struct domain_ctx *ctx)
 {
     enum cr_hold_health worst = CR_HOLD_WAITS;
     size_t waiting = 0;
     for (size_t i = 0; i < ctx->world->objects_len; i++) {
-        if (!ctx->plan->status.objects[i].waits_for)
+        if (!ctx->plan->status.objects[i].waits_for || ctx->leaves[i].held_back)
             continue;
-        enum cr_hold_health health = health_of(ctx, i);
-        worst = health > worst ? health : worst;
+        worst = cr_hold_worse(worst, health_of(ctx, i));
         waiting++;
     }
-    return waiting ? worst : CR_HOLD_PASSES;
+    return waiting && !is_writing(ctx) ? worst : cr_hold_worse(worst, CR_HOLD_PASSES);
+}
+
+/* A deadline that passes while consumers wait as arranged (a window) needs nobody. */
+static bool is_held_for_a_person(const struct domain_ctx *ctx, enum cr_hold_health health)
+{
+    const struct cr_condition *held = get(ctx, "Held");
+    return held && held->status && !cr_streq(held->reason, CR_DOMAIN_PUT_BACK) &&
+           (ctx->failed || health != CR_HOLD_WAITS);
+}
+
+static bool lists_unknown_ca(const struct domain_ctx *ctx)
+{
+    const struct cr_condition *distrusted = get(ctx, "Distrusted");
+    return distrusted && !distrusted->status && !cr_domain_status_distrusts_since_ms(&ctx->plan->status);
 }
 
 /* The condition that says why; NULL: nothing has to be mended. */
@@ -71,9 +90,18 @@ static const struct cr_condition *stuck_by(const struct domain_ctx *ctx, enum cr
 {
     if (is_authority_broken(ctx) || any_problem(ctx, false))
         return get(ctx, "Degraded");
-    if (is_true(ctx, "Held") && !ctx->is_put_back)
+    if (is_held_for_a_person(ctx, health))
         return get(ctx, "Held");
+    if (lists_unknown_ca(ctx))
+        return get(ctx, "Distrusted");
     return health == CR_HOLD_STUCK ? get(ctx, "Converged") : NULL;
+}
+
+static bool is_done(const struct domain_ctx *ctx)
+{
+    bool distrusts = cr_domain_status_distrusts_since_ms(&ctx->plan->status);
+    return (is_true(ctx, "Converged") || !ctx->world->objects_len) && !is_true(ctx, "Rotating") && !is_writing(ctx) &&
+           !distrusts && !any_problem(ctx, true);
 }
 
 static void set_stalled(struct domain_ctx *ctx, const struct cr_condition *why)
@@ -90,15 +118,13 @@ void cr_domain_plan_progress(struct domain_ctx *ctx)
     const struct cr_condition *stuck = stuck_by(ctx, health);
     const struct cr_condition *converged = get(ctx, "Converged");
     const char *words = converged ? cr_or_empty(converged->message) : "";
-    bool is_done = is_true(ctx, "Converged") || !ctx->world->objects_len;
-    bool is_missing = any_problem(ctx, true);
     set_stalled(ctx, stuck);
     if (stuck)
         set(ctx, "Reconciling", false, "Stalled", cr_or_empty(stuck->message));
-    else if (is_done && !is_missing)
+    else if (is_done(ctx))
         set(ctx, "Reconciling", false, "Idle", "Nothing is to be done.");
-    else if (ctx->world->domain->suspend || (!is_missing && health == CR_HOLD_WAITS))
+    else if (ctx->world->domain->suspend || (health == CR_HOLD_WAITS && !any_problem(ctx, true)))
         set(ctx, "Reconciling", false, "Waiting", words);
     else
-        set(ctx, "Reconciling", true, converged ? converged->reason : "InProgress", words);
+        set(ctx, "Reconciling", true, "InProgress", words);
 }

@@ -41,6 +41,8 @@ static const char *hint_for(CURLcode code)
     /* When memory is gone the program ends. What is left is a decoder that is not linked, and curl's cap for a line. */
     case CURLE_OUT_OF_MEMORY:
         return "the answer is compressed in a way that nobody asked for, or a line of its headers is too long: ";
+    case CURLE_GOT_NOTHING:
+        return "no answer came: ";
     case CURLE_PARTIAL_FILE:
         return "the response was cut off: ";
     default:

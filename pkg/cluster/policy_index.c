@@ -2,10 +2,10 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/intern.h"
 #include "base/strings.h"
 #include "base/strmap.h"
 #include "kube/object.h"
@@ -13,10 +13,10 @@
 
 /* What is known of one policy. */
 struct entry {
-    const char *key; /* "ns/name"; interned, as is the next */
-    const char *ns;  /* its first part */
+    char *key; /* "ns/name" */
+    char *ns;  /* its first part */
     /* Keys of by_place under which the policy is found; those of Secrets also when the policy is not usable. */
-    struct cr_interned places;
+    struct cr_strvec places;
     struct cr_policy *policy; /* of one with a selector; NULL: names say all */
     bool usable;
     bool discovers;
@@ -48,9 +48,9 @@ static void entry_free(void *value)
     struct entry *entry = value;
     if (!entry)
         return;
-    cr_intern_release(entry->key);
-    cr_intern_release(entry->ns);
-    cr_interned_dispose(&entry->places);
+    free(entry->key);
+    free(entry->ns);
+    cr_strvec_dispose(&entry->places);
     cr_policy_free(entry->policy);
     free(entry);
 }
@@ -95,7 +95,7 @@ static char *place_of(const char *ns, const char *kind, const char *name)
 static void add_place(struct entry *entry, const char *kind, const char *name)
 {
     cr_autofree char *place = place_of(entry->ns, kind, name);
-    cr_interned_add_unique(&entry->places, place);
+    cr_strvec_add_unique(&entry->places, place);
 }
 
 static bool says_conflict(const struct cr_json *object)
@@ -146,9 +146,8 @@ static void add_named(struct entry *entry, const struct cr_policy *policy)
 static struct entry *entry_new(const struct cr_json *object, struct cr_policy *policy)
 {
     struct entry *entry = cr_new(struct entry);
-    cr_autofree char *key = cr_obj_key(object);
-    entry->key = cr_intern(key);
-    entry->ns = cr_intern(cr_or_empty(cr_obj_namespace(object)));
+    entry->key = cr_obj_key(object);
+    entry->ns = cr_strdup(cr_or_empty(cr_obj_namespace(object)));
     entry->generation = cr_obj_generation(object);
     entry->deleting = cr_obj_deleting(object);
     entry->says_conflict = says_conflict(object);
@@ -365,7 +364,7 @@ static bool selects_alike(const struct entry *a, const struct entry *b)
 
 static bool wants_alike(const struct entry *before, const struct entry *after)
 {
-    return before && before->usable == after->usable && cr_interned_equal(&before->places, &after->places) &&
+    return before && before->usable == after->usable && cr_strvec_equal(&before->places, &after->places) &&
            selects_alike(before, after);
 }
 

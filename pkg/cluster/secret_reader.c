@@ -22,11 +22,11 @@ struct reading {
     struct cr_secret_reader *reader;
     int refs; /* one for the snapshot, and one for each thread that reads or waits */
     enum state state;
-    struct cr_json *secret; /* wiped once it is read */
-    char *text;             /* of data, which secret borrows; NULL when data is a tree */
-    size_t bytes;           /* of data */
-    struct cr_pack *views;  /* once it is read; NULL: it was dropped, or no policy names it any more */
-    struct tenant *tenant;  /* while it waits */
+    struct cr_json *secret;        /* wiped once it is read */
+    char *text;                    /* of data, which secret borrows; NULL when data is a tree */
+    size_t bytes;                  /* of data */
+    struct cr_secret_views *views; /* once it is read; NULL: it was dropped, or no policy names it any more */
+    struct tenant *tenant;         /* while it waits */
     TAILQ_ENTRY(reading) entry;
 };
 TAILQ_HEAD(readings, reading);
@@ -69,7 +69,7 @@ static void wipe(struct reading *reading)
 static void reading_free(struct reading *reading)
 {
     wipe(reading);
-    free(reading->views);
+    cr_secret_views_free(reading->views);
     free(reading);
 }
 
@@ -223,7 +223,7 @@ static void read_one(struct cr_secret_reader *reader, struct reading *reading)
         dequeue(reader, reading);
     reading->state = BEING_READ;
     pthread_mutex_unlock(&reader->lock);
-    struct cr_pack *views = cr_secret_views_read(reader->refs, reading->secret);
+    struct cr_secret_views *views = cr_secret_views_read(reader->refs, reading->secret);
     wipe(reading);
     pthread_mutex_lock(&reader->lock);
     reading->views = views;

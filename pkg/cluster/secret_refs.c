@@ -5,24 +5,39 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/packing.h"
+#include "base/strings.h"
 #include "base/strmap.h"
 
 /* Each is one more reading of the Secret; an author of policies may ask for any number. */
 enum { NAMES_MAX = 16 };
 
+/* The key names that one Secret is read through. */
+struct names_list {
+    struct cr_policy_secret *items; /* owned; those that were asked for last are the last */
+    size_t len;
+};
+
 struct cr_secret_refs {
     pthread_mutex_t lock;
-    struct cr_strmap *by_key; /* "ns/name" → struct cr_pack of key names; those that were asked for last are the last */
+    struct cr_strmap *by_key; /* "ns/name" → struct names_list, never empty */
     bool has_key;
     unsigned char key[CR_VIEW_KEY];
 };
+
+static void names_list_free(void *value)
+{
+    struct names_list *list = value;
+    for (size_t i = 0; i < list->len; i++)
+        cr_key_names_dispose(&list->items[i]);
+    free(list->items);
+    free(list);
+}
 
 struct cr_secret_refs *cr_secret_refs_new(void)
 {
     struct cr_secret_refs *refs = cr_new(struct cr_secret_refs);
     pthread_mutex_init(&refs->lock, NULL);
-    refs->by_key = cr_strmap_new(free);
+    refs->by_key = cr_strmap_new(names_list_free);
     return refs;
 }
 
@@ -46,66 +61,75 @@ void cr_secret_refs_use_key(struct cr_secret_refs *refs, const unsigned char key
 
 /* --- key names --- */
 
-void cr_key_names_pack(struct cr_buf *out, const struct cr_policy_secret *names)
+bool cr_key_names_equal(const struct cr_policy_secret *a, const struct cr_policy_secret *b)
 {
-    cr_pack_text(out, names->certificate);
-    cr_pack_text(out, names->private_key);
-    cr_pack_text(out, names->trust);
-    cr_pack_int(out, names->has_opaque);
-    cr_pack_texts(out, &names->opaque);
+    return cr_streq(a->certificate, b->certificate) && cr_streq(a->private_key, b->private_key) &&
+           cr_streq(a->trust, b->trust) && a->has_opaque == b->has_opaque && cr_strvec_equal(&a->opaque, &b->opaque);
 }
 
-static struct cr_policy_secret unpack_names(struct cr_unpacking from)
+void cr_key_names_dispose(struct cr_policy_secret *names)
 {
-    struct cr_policy_secret names = {0};
-    names.certificate = cr_unpack_text(&from);
-    names.private_key = cr_unpack_text(&from);
-    names.trust = cr_unpack_text(&from);
-    names.has_opaque = cr_unpack_int(&from);
-    cr_unpack_texts(&from, &names.opaque);
-    cr_unpacking_end(&from);
-    return names;
+    free(names->certificate);
+    free(names->private_key);
+    free(names->trust);
+    cr_strvec_dispose(&names->opaque);
+}
+
+/* Owned. */
+static struct cr_policy_secret copy_names(const struct cr_policy_secret *names)
+{
+    struct cr_policy_secret copy = {.certificate = cr_strdup_or_null(names->certificate),
+                                    .private_key = cr_strdup_or_null(names->private_key),
+                                    .trust = cr_strdup_or_null(names->trust),
+                                    .has_opaque = names->has_opaque};
+    cr_strvec_copy(&copy.opaque, &names->opaque);
+    return copy;
 }
 
 /* --- with the lock held --- */
 
-static size_t count_others(const struct cr_pack *set, const struct cr_buf *names)
+static struct names_list *list_of(struct cr_secret_refs *refs, const char *key)
 {
-    size_t count = 0;
-    for (struct cr_unpacking from = cr_pack_open(set); !cr_unpacking_at_end(&from);) {
-        struct cr_unpacking one = cr_unpack_bytes(&from);
-        count += !cr_unpacking_is(&one, names->data, names->len);
-    }
-    return count;
+    struct names_list *list = cr_strmap_get(refs->by_key, key);
+    if (list)
+        return list;
+    list = cr_new(struct names_list);
+    cr_strmap_set(refs->by_key, key, list);
+    return list;
 }
 
-/* The set's others, without so many of the first, and then the names. Owned. */
-static struct cr_pack *renewed(const struct cr_pack *set, size_t dropped, const struct cr_buf *names)
+/* Out of the list, owned. */
+static struct cr_policy_secret take_names(struct names_list *list, size_t place)
 {
-    CR_CLEANUP(cr_buf) struct cr_buf all = {0};
-    for (struct cr_unpacking from = cr_pack_open(set); !cr_unpacking_at_end(&from);) {
-        struct cr_unpacking one = cr_unpack_bytes(&from);
-        if (cr_unpacking_is(&one, names->data, names->len))
-            continue;
-        if (dropped)
-            dropped--;
-        else
-            cr_pack_bytes(&all, one.at, (size_t)(one.end - one.at));
-    }
-    cr_pack_bytes(&all, names->data, names->len);
-    return cr_pack_keep(&all);
+    struct cr_policy_secret names = list->items[place];
+    memmove(list->items + place, list->items + place + 1, (--list->len - place) * sizeof *list->items);
+    return names;
+}
+
+static void drop_first(struct names_list *list)
+{
+    struct cr_policy_secret first = take_names(list, 0);
+    cr_key_names_dispose(&first);
+}
+
+/* Takes names. */
+static void append_names(struct names_list *list, struct cr_policy_secret names)
+{
+    list->items = cr_reallocarray(list->items, list->len + 1, sizeof *list->items);
+    list->items[list->len++] = names;
 }
 
 static void add_names(struct cr_secret_refs *refs, const char *ns, const struct cr_policy_secret *secret)
 {
     cr_autofree char *key = cr_asprintf("%s/%s", ns, secret->name);
-    CR_CLEANUP(cr_buf) struct cr_buf names = {0};
-    cr_key_names_pack(&names, secret);
-    const struct cr_pack *set = cr_strmap_get(refs->by_key, key);
-    size_t others = count_others(set, &names);
-    if (set && !others)
-        return;
-    cr_strmap_set(refs->by_key, key, renewed(set, others == NAMES_MAX ? 1 : 0, &names));
+    struct names_list *list = list_of(refs, key);
+    size_t place = 0;
+    while (place < list->len && !cr_key_names_equal(&list->items[place], secret))
+        place++;
+    bool known = place < list->len;
+    if (!known && list->len == NAMES_MAX)
+        drop_first(list);
+    append_names(list, known ? take_names(list, place) : copy_names(secret));
 }
 
 /* --- the interface --- */
@@ -136,10 +160,10 @@ bool cr_secret_refs_has(struct cr_secret_refs *refs, const char *key)
 void cr_secret_refs_ways(struct cr_secret_refs *refs, const char *key, struct cr_secret_ways *ways)
 {
     pthread_mutex_lock(&refs->lock);
-    for (struct cr_unpacking from = cr_pack_open(cr_strmap_get(refs->by_key, key)); !cr_unpacking_at_end(&from);) {
-        ways->items = cr_reallocarray(ways->items, ways->len + 1, sizeof *ways->items);
-        ways->items[ways->len++] = unpack_names(cr_unpack_bytes(&from));
-    }
+    const struct names_list *list = cr_strmap_get(refs->by_key, key);
+    ways->items = list ? cr_calloc(list->len, sizeof *ways->items) : NULL;
+    for (; list && ways->len < list->len; ways->len++)
+        ways->items[ways->len] = copy_names(&list->items[ways->len]);
     ways->has_digest_key = refs->has_key;
     memcpy(ways->digest_key, refs->key, sizeof ways->digest_key);
     pthread_mutex_unlock(&refs->lock);
@@ -147,12 +171,8 @@ void cr_secret_refs_ways(struct cr_secret_refs *refs, const char *key, struct cr
 
 void cr_secret_ways_dispose(struct cr_secret_ways *ways)
 {
-    for (size_t i = 0; i < ways->len; i++) {
-        free(ways->items[i].certificate);
-        free(ways->items[i].private_key);
-        free(ways->items[i].trust);
-        cr_strvec_dispose(&ways->items[i].opaque);
-    }
+    for (size_t i = 0; i < ways->len; i++)
+        cr_key_names_dispose(&ways->items[i]);
     free(ways->items);
     explicit_bzero(ways->digest_key, sizeof ways->digest_key);
     *ways = (struct cr_secret_ways){0};

@@ -6,12 +6,11 @@
 #include <stddef.h>
 
 #include "api/policy.h"
-#include "base/buffer.h"
 #include "base/cleanup.h"
 
-/* The key names of one policy's Secret, packed (base/packing.h): the same bytes for the same names.
- */
-void cr_key_names_pack(struct cr_buf *out, const struct cr_policy_secret *names);
+/* Of a policy's Secret only the key names count here: certificate, private_key, trust, opaque and has_opaque. */
+bool cr_key_names_equal(const struct cr_policy_secret *a, const struct cr_policy_secret *b);
+void cr_key_names_dispose(struct cr_policy_secret *names);
 
 /* Thread-safe. */
 struct cr_secret_refs;

@@ -6,13 +6,11 @@
 #include "api/missing_name.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/packing.h"
 #include "base/strings.h"
 #include "base/text.h"
 #include "codec/base64.h"
 #include "codec/json_text.h"
 #include "kube/object.h"
-#include "pki/material_packing.h"
 
 /* --- views --- */
 
@@ -291,41 +289,27 @@ struct cr_secret_view *cr_secret_view_read(const struct cr_json *secret, const s
 
 /* --- projection --- */
 
-static void pack_view(struct cr_buf *out, const struct cr_secret_view *view)
+/* The key names, and what is seen through them. */
+struct pair {
+    struct cr_policy_secret names; /* owned */
+    struct cr_secret_view *view;   /* owned */
+};
+
+struct cr_secret_views {
+    size_t len;
+    struct pair pairs[];
+};
+
+void cr_secret_views_free(struct cr_secret_views *views)
 {
-    cr_pack_text(out, view->resource_version);
-    cr_pack_int(out, view->immutable);
-    cr_pack_text(out, view->on_missing_name);
-    cr_pack_int(out, view->problem);
-    cr_pack_text(out, view->problem_text);
-    cr_material_pack(out, &view->material);
+    for (size_t i = 0; views && i < views->len; i++) {
+        cr_key_names_dispose(&views->pairs[i].names);
+        cr_secret_view_free(views->pairs[i].view);
+    }
+    free(views);
 }
 
-static struct cr_secret_view *unpack_view(struct cr_unpacking *from)
-{
-    struct cr_secret_view *view = cr_new(struct cr_secret_view);
-    view->resource_version = cr_unpack_text(from);
-    view->immutable = cr_unpack_int(from);
-    view->on_missing_name = cr_unpack_text(from);
-    view->problem = (enum cr_material_problem)cr_unpack_int(from);
-    view->problem_text = cr_unpack_text(from);
-    cr_material_unpack(from, &view->material);
-    cr_unpacking_end(from);
-    return view;
-}
-
-/* Each pair is the key names, then what is seen through them. */
-static void add_view(struct cr_buf *out, const struct cr_policy_secret *names, const struct cr_secret_view *view)
-{
-    CR_CLEANUP(cr_buf) struct cr_buf through = {0};
-    CR_CLEANUP(cr_buf) struct cr_buf seen = {0};
-    cr_key_names_pack(&through, names);
-    pack_view(&seen, view);
-    cr_pack_bytes(out, through.data, through.len);
-    cr_pack_bytes(out, seen.data, seen.len);
-}
-
-struct cr_pack *cr_secret_views_read(struct cr_secret_refs *refs, const struct cr_json *secret)
+struct cr_secret_views *cr_secret_views_read(struct cr_secret_refs *refs, const struct cr_json *secret)
 {
     cr_autofree char *key = cr_obj_key(secret);
     CR_CLEANUP(cr_secret_ways) struct cr_secret_ways ways = {0};
@@ -334,14 +318,15 @@ struct cr_pack *cr_secret_views_read(struct cr_secret_refs *refs, const struct c
         return NULL;
     __attribute__((cleanup(entries_cleanup))) struct entries entries = {0};
     list_entries(secret, &entries);
-    CR_CLEANUP(cr_buf) struct cr_buf packed = {0};
-    for (size_t i = 0; i < ways.len; i++) {
-        const unsigned char *digest_key = ways.has_digest_key ? ways.digest_key : NULL;
-        CR_CLEANUP(cr_secret_view)
-        struct cr_secret_view *view = read_view(secret, &entries, &ways.items[i], digest_key);
-        add_view(&packed, &ways.items[i], view);
+    const unsigned char *digest_key = ways.has_digest_key ? ways.digest_key : NULL;
+    struct cr_secret_views *views = cr_calloc(1, sizeof *views + ways.len * sizeof *views->pairs);
+    for (; views->len < ways.len; views->len++) {
+        struct cr_policy_secret *names = &ways.items[views->len];
+        struct cr_secret_view *view = read_view(secret, &entries, names, digest_key);
+        views->pairs[views->len] = (struct pair){*names, view};
+        *names = (struct cr_policy_secret){0};
     }
-    return cr_pack_keep(&packed);
+    return views;
 }
 
 void cr_secret_strip(struct cr_json *json)
@@ -354,16 +339,22 @@ void cr_secret_strip(struct cr_json *json)
     cr_json_remove(cr_json_edit(json, "metadata"), "managedFields");
 }
 
-struct cr_secret_view *cr_secret_view_find(const struct cr_pack *views, const struct cr_policy_secret *names)
+static struct cr_secret_view *copy_view(const struct cr_secret_view *view)
 {
-    CR_CLEANUP(cr_buf) struct cr_buf wanted = {0};
-    cr_key_names_pack(&wanted, names);
-    struct cr_unpacking from = cr_pack_open(views);
-    while (!cr_unpacking_at_end(&from)) {
-        struct cr_unpacking through = cr_unpack_bytes(&from);
-        struct cr_unpacking seen = cr_unpack_bytes(&from);
-        if (cr_unpacking_is(&through, wanted.data, wanted.len))
-            return unpack_view(&seen);
-    }
+    struct cr_secret_view *copy = cr_new(struct cr_secret_view);
+    copy->resource_version = cr_strdup_or_null(view->resource_version);
+    copy->immutable = view->immutable;
+    copy->on_missing_name = cr_strdup_or_null(view->on_missing_name);
+    copy->problem = view->problem;
+    copy->problem_text = cr_strdup_or_null(view->problem_text);
+    cr_material_copy(&copy->material, &view->material);
+    return copy;
+}
+
+struct cr_secret_view *cr_secret_view_find(const struct cr_secret_views *views, const struct cr_policy_secret *names)
+{
+    for (size_t i = 0; views && i < views->len; i++)
+        if (cr_key_names_equal(&views->pairs[i].names, names))
+            return copy_view(views->pairs[i].view);
     return NULL;
 }

@@ -5,7 +5,6 @@
 
 #include "api/policy.h"
 #include "base/cleanup.h"
-#include "base/packing.h"
 #include "codec/json.h"
 #include "cluster/secret_refs.h"
 #include "pki/material.h"
@@ -29,11 +28,14 @@ struct cr_secret_view {
 void cr_secret_view_free(struct cr_secret_view *view);
 CR_DEFINE_CLEANUP(cr_secret_view, struct cr_secret_view, cr_secret_view_free)
 
-/* Reads the Secret's data for each way in which policies name it: pairs of the key names and what is seen through them.
- * Owned; NULL when no policy names it. Not on the loop: certificates are verified. */
-struct cr_pack *cr_secret_views_read(struct cr_secret_refs *refs, const struct cr_json *secret);
-/* Owned; NULL when it was not read through these names. views: may be NULL. */
-struct cr_secret_view *cr_secret_view_find(const struct cr_pack *views, const struct cr_policy_secret *names);
+/* What is seen through the key names of each policy that names the Secret. Immutable. */
+struct cr_secret_views;
+void cr_secret_views_free(struct cr_secret_views *views);
+CR_DEFINE_CLEANUP(cr_secret_views, struct cr_secret_views, cr_secret_views_free)
+/* Owned; NULL when no policy names the Secret. Not on the loop: certificates are verified. */
+struct cr_secret_views *cr_secret_views_read(struct cr_secret_refs *refs, const struct cr_json *secret);
+/* A copy, owned; NULL when it was not read through these names. views: may be NULL. */
+struct cr_secret_view *cr_secret_view_find(const struct cr_secret_views *views, const struct cr_policy_secret *names);
 /* Reads a whole Secret object, the data of which may be a text (cr_json_text). key NULL: opaque material is only named.
  * Owned; never NULL.
  *

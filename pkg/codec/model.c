@@ -12,17 +12,12 @@ struct cr_model {
     char text[];
 };
 
-struct cr_model *cr_model_new(const struct cr_model *before, const char *text, size_t len)
+struct cr_model *cr_model_new(const char *text, size_t len)
 {
     size_t kept = len < CR_DEFLATE_MODEL_MAX ? len : CR_DEFLATE_MODEL_MAX;
-    size_t room = CR_DEFLATE_MODEL_MAX - kept;
-    size_t had = before ? before->len : 0;
-    size_t old = had < room ? had : room;
-    struct cr_model *model = cr_malloc(sizeof *model + old + kept);
-    *model = (struct cr_model){.refs = 1, .len = old + kept};
-    if (old)
-        memcpy(model->text, before->text + had - old, old);
-    memcpy(model->text + old, text + len - kept, kept);
+    struct cr_model *model = cr_malloc(sizeof *model + kept);
+    *model = (struct cr_model){.refs = 1, .len = kept};
+    memcpy(model->text, text + len - kept, kept);
     return model;
 }
 

@@ -8,9 +8,8 @@
 #include "base/cleanup.h"
 
 struct cr_model;
-/* One reference. The text behind that of another model (borrowed; NULL: none), but only so much of the end as counts.
- * Copied. */
-struct cr_model *cr_model_new(const struct cr_model *before, const char *text, size_t len);
+/* One reference. Copies the text, but only so much of its end as counts. */
+struct cr_model *cr_model_new(const char *text, size_t len);
 struct cr_model *cr_model_ref(struct cr_model *model);
 void cr_model_unref(struct cr_model *model);
 CR_DEFINE_CLEANUP(cr_model, struct cr_model, cr_model_unref)

@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/text.h"
-#include "codec/model.h"
 #include "kube/backoff.h"
 #include "pki/digest.h"
 
@@ -26,7 +25,6 @@ enum {
     MAX_NOTE = 1024,     /* the API's own limit */
     MAX_REASON = 128,
     MAX_WAITING = 2048,
-    MODELS = 12,
 };
 
 /* The beginning of a digest of what makes two events the same: of so few 64 bits are as good as all. */
@@ -38,23 +36,12 @@ enum { TEXTS = 7 };
 
 /* An Event that is to be sent. */
 struct unsent {
-    int64_t at_ms; /* wall */
+    STAILQ_ENTRY(unsent) link; /* while it waits */
+    int64_t at_ms;             /* wall */
     bool warning;
     uint8_t given; /* which of the texts, by bits */
     size_t len;
-    char *texts; /* owned; one behind the other, in the order of event_of */
-};
-
-/* One that waits, as small as can be, since there may be thousands after a burst: they resemble each other. */
-struct queued_event {
-    STAILQ_ENTRY(queued_event) link;
-    struct cr_model *model; /* a reference: what the texts are deflated by; NULL: by nothing */
-    int64_t at_ms;
-    uint32_t len;  /* of the texts */
-    uint32_t size; /* of bytes */
-    bool warning;
-    uint8_t given;
-    char bytes[];
+    char texts[]; /* one behind the other, in the order of event_of */
 };
 
 /* In one array, since there may be thousands for minutes: 24 bytes each, and not 150 in a map. */
@@ -73,35 +60,32 @@ struct cr_recorder {
     struct sent *sent;    /* the oldest first */
     size_t sent_len;
     size_t sent_cap;
-    STAILQ_HEAD(, queued_event) waiting;
+    STAILQ_HEAD(, unsent) waiting;
     size_t waiting_len;
-    struct cr_model *model;        /* the first few of those that wait; NULL: none waits */
-    unsigned models;               /* how many */
     void (*on_waiting)(void *arg); /* NULL: nothing waits */
     void *on_waiting_arg;
 };
 
-static struct unsent unsent_of(const struct cr_event *event)
+/* Owned. */
+static struct unsent *unsent_new(const struct cr_event *event)
 {
     cr_autofree char *message = cr_text_clip(cr_or_empty(event->message), MAX_NOTE);
     const char *const texts[TEXTS] = {event->api_version, event->kind,   event->ns, event->name,
                                       event->uid,         event->reason, message};
-    struct unsent unsent = {.at_ms = cr_clock_wall_ms(), .warning = event->warning};
+    size_t len = 0;
     for (size_t i = 0; i < TEXTS; i++)
-        unsent.len += strlen(cr_or_empty(texts[i])) + 1;
-    char *at = unsent.texts = cr_malloc(unsent.len);
+        len += strlen(cr_or_empty(texts[i])) + 1;
+    struct unsent *unsent = cr_calloc(1, sizeof *unsent + len);
+    unsent->at_ms = cr_clock_wall_ms();
+    unsent->warning = event->warning;
+    unsent->len = len;
+    char *at = unsent->texts;
     for (size_t i = 0; i < TEXTS; i++) {
-        unsent.given |= (uint8_t)(texts[i] ? 1u << i : 0);
+        unsent->given |= (uint8_t)(texts[i] ? 1u << i : 0);
         at = stpcpy(at, cr_or_empty(texts[i])) + 1;
     }
     return unsent;
 }
-
-static void unsent_dispose(struct unsent *unsent)
-{
-    free(unsent->texts);
-}
-CR_DEFINE_DISPOSE(unsent, struct unsent, unsent_dispose)
 
 /* Borrowed from the unsent. */
 static struct cr_event event_of(const struct unsent *unsent)
@@ -118,40 +102,6 @@ static struct cr_event event_of(const struct unsent *unsent)
                              .warning = unsent->warning,
                              .reason = texts[5],
                              .message = texts[6]};
-}
-
-/* model: a reference, which is taken; NULL: none. Owned. */
-static struct queued_event *pack_event(const struct unsent *unsent, struct cr_model *model)
-{
-    size_t size = 0;
-    cr_autofree void *data = cr_model_deflate(model, unsent->texts, unsent->len, &size);
-    struct queued_event *queued = cr_malloc(sizeof *queued + size);
-    *queued = (struct queued_event){.model = model,
-                                    .warning = unsent->warning,
-                                    .given = unsent->given,
-                                    .len = (uint32_t)unsent->len,
-                                    .size = (uint32_t)size,
-                                    .at_ms = unsent->at_ms};
-    memcpy(queued->bytes, data, size);
-    return queued;
-}
-
-static void queued_event_free(struct queued_event *queued)
-{
-    if (!queued)
-        return;
-    cr_model_unref(queued->model);
-    free(queued);
-}
-CR_DEFINE_CLEANUP(queued_event, struct queued_event, queued_event_free)
-
-static struct unsent take_out(const struct queued_event *queued)
-{
-    return (struct unsent){.at_ms = queued->at_ms,
-                           .warning = queued->warning,
-                           .given = queued->given,
-                           .len = queued->len,
-                           .texts = cr_model_inflate(queued->model, queued->bytes, queued->size, queued->len)};
 }
 
 struct cr_recorder *cr_recorder_new(struct cr_client *client, const char *component)
@@ -173,11 +123,10 @@ void cr_recorder_free(struct cr_recorder *recorder)
 {
     if (!recorder)
         return;
-    for (struct queued_event *queued; (queued = STAILQ_FIRST(&recorder->waiting));) {
+    for (struct unsent *unsent; (unsent = STAILQ_FIRST(&recorder->waiting));) {
         STAILQ_REMOVE_HEAD(&recorder->waiting, link);
-        queued_event_free(queued);
+        free(unsent);
     }
-    cr_model_unref(recorder->model);
     free(recorder->component);
     free(recorder->instance);
     free(recorder->sent);
@@ -358,49 +307,29 @@ static void send(struct cr_recorder *recorder, const struct unsent *unsent)
 }
 
 /* The oldest, owned; NULL: none waits. */
-static struct queued_event *take_queued_event(struct cr_recorder *recorder, bool *more)
+static struct unsent *take_oldest(struct cr_recorder *recorder, bool *more)
 {
     pthread_mutex_lock(&recorder->lock);
-    struct queued_event *queued = STAILQ_FIRST(&recorder->waiting);
-    if (queued) {
+    struct unsent *unsent = STAILQ_FIRST(&recorder->waiting);
+    if (unsent) {
         STAILQ_REMOVE_HEAD(&recorder->waiting, link);
         recorder->waiting_len--;
     }
     *more = recorder->waiting_len != 0;
-    if (!*more) {
-        cr_model_unref(recorder->model);
-        recorder->model = NULL;
-        recorder->models = 0;
-    }
     pthread_mutex_unlock(&recorder->lock);
-    return queued;
+    return unsent;
 }
 
-/* A reference to what those that wait are deflated by. The first ones become it: among them is each kind that one
- * change brings. */
-static struct cr_model *model_for(struct cr_recorder *recorder, const struct unsent *unsent)
+/* Takes unsent. */
+static void let_wait(struct cr_recorder *recorder, struct unsent *unsent)
 {
     pthread_mutex_lock(&recorder->lock);
-    struct cr_model *model = cr_model_ref(recorder->model);
-    if (recorder->models < MODELS) {
-        cr_model_unref(recorder->model);
-        recorder->model = cr_model_new(model, unsent->texts, unsent->len);
-        recorder->models++;
-    }
-    pthread_mutex_unlock(&recorder->lock);
-    return model;
-}
-
-static void let_wait(struct cr_recorder *recorder, const struct unsent *unsent)
-{
-    struct queued_event *queued = pack_event(unsent, model_for(recorder, unsent));
-    pthread_mutex_lock(&recorder->lock);
-    STAILQ_INSERT_TAIL(&recorder->waiting, queued, link);
+    STAILQ_INSERT_TAIL(&recorder->waiting, unsent, link);
     bool too_many = ++recorder->waiting_len > MAX_WAITING;
     pthread_mutex_unlock(&recorder->lock);
     if (too_many) {
         bool more = false;
-        queued_event_free(take_queued_event(recorder, &more));
+        free(take_oldest(recorder, &more));
     }
     recorder->on_waiting(recorder->on_waiting_arg);
 }
@@ -414,11 +343,9 @@ void cr_recorder_defer(struct cr_recorder *recorder, void (*on_waiting)(void *ar
 bool cr_recorder_send(struct cr_recorder *recorder)
 {
     bool more = false;
-    CR_CLEANUP(queued_event) struct queued_event *queued = take_queued_event(recorder, &more);
-    if (queued) {
-        CR_CLEANUP(unsent) struct unsent unsent = take_out(queued);
-        send(recorder, &unsent);
-    }
+    cr_autofree struct unsent *unsent = take_oldest(recorder, &more);
+    if (unsent)
+        send(recorder, unsent);
     return more;
 }
 
@@ -426,8 +353,8 @@ void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event
 {
     if (!recorder || !event->name)
         return;
-    CR_CLEANUP(unsent) struct unsent unsent = unsent_of(event);
-    const struct repeat_key key = repeat_key(&unsent);
+    cr_autofree struct unsent *unsent = unsent_new(event);
+    const struct repeat_key key = repeat_key(unsent);
     enum claim claimed = claim(recorder, &key, topic_of(recorder, event));
     if (claimed == TOO_MANY)
         cr_log(CR_LOG_DEBUG, "too many Events of one reason about one object; this one is dropped",
@@ -435,7 +362,7 @@ void cr_recorder_emit(struct cr_recorder *recorder, const struct cr_event *event
     if (claimed != SEND)
         return;
     if (recorder->on_waiting)
-        let_wait(recorder, &unsent);
+        let_wait(recorder, cr_steal(&unsent));
     else
-        send(recorder, &unsent);
+        send(recorder, unsent);
 }

@@ -1,6 +1,6 @@
 /* Streams over HTTP: libcurl's multi interface on the event loop, HTTP/2 where the server has it. A multi handle
- * belongs to the loop: other threads queue and wake it. Requests that a thread waits for are made in another way
- * (http_requests.h), of the same parts. */
+ * belongs to the loop: other threads queue and wake it. Requests that a thread waits for have multi handles of
+ * their own (http_requests.h). */
 #ifndef CR_NET_HTTP_H
 #define CR_NET_HTTP_H
 

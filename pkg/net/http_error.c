@@ -38,9 +38,10 @@ static const char *hint_for(CURLcode code)
         return "the answer is not HTTP: ";
     case CURLE_BAD_CONTENT_ENCODING: /* or Transfer-Encoding, which libcurl 7.88 unpacks, asked or not */
         return "the answer is compressed in a way that nobody asked for: ";
-    /* When memory is gone the program ends. What is left is a decoder that is not linked, and curl's cap for a line. */
-    case CURLE_OUT_OF_MEMORY:
-        return "the answer is compressed in a way that nobody asked for, or a line of its headers is too long: ";
+    case CURLE_OUT_OF_MEMORY: /* then the program ends; what is left is curl's cap for a line */
+        return "a line of its headers is too long: ";
+    case CURLE_GOT_NOTHING:
+        return "no answer came: ";
     case CURLE_PARTIAL_FILE:
         return "the response was cut off: ";
     default:

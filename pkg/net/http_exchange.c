@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "base/alloc.h"
@@ -44,6 +45,13 @@ static void set_body(struct cr_http_exchange *x, const struct cr_http_request *r
     curl_easy_setopt(x->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)x->body_len);
 }
 
+/* Whether its Content-Length is said: of POST, PUT and PATCH without a body it is 0 (RFC 9110, section 8.6). */
+static bool has_content(const struct cr_http_request *request)
+{
+    const char *method = request->method;
+    return request->body || cr_streq(method, "POST") || cr_streq(method, "PUT") || cr_streq(method, "PATCH");
+}
+
 static void set_method(struct cr_http_exchange *x, const struct cr_http_request *request)
 {
     const char *method = request->method;
@@ -51,7 +59,7 @@ static void set_method(struct cr_http_exchange *x, const struct cr_http_request 
         curl_easy_setopt(x->easy, CURLOPT_NOBODY, 1L);
         return;
     }
-    if (cr_http_has_content(request))
+    if (has_content(request))
         set_body(x, request);
     curl_easy_setopt(x->easy, CURLOPT_CUSTOMREQUEST, method);
 }
@@ -76,9 +84,9 @@ static int may_begin(void *arg, char *remote_ip, char *local_ip, int remote_port
     (void)local_ip;
     (void)remote_port;
     (void)local_port;
-    const struct cr_http_exchange *x = arg;
-    bool late = x->begin_by_ms && cr_clock_boot_ms() >= x->begin_by_ms;
-    return late ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+    struct cr_http_exchange *x = arg;
+    x->begun = !x->begin_by_ms || cr_clock_boot_ms() < x->begin_by_ms;
+    return x->begun ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
 }
 
 static void set_connection_options(CURL *easy)
@@ -138,6 +146,18 @@ void cr_http_exchange_status(const struct cr_http_exchange *x, int *status, int 
     *retry_after_ms = retry_after_s > 0 ? (int)retry_after_s * 1000 : 0;
 }
 
+bool cr_http_field_differs(const char *line, size_t len, const char *field, const char *value)
+{
+    size_t field_len = strlen(field);
+    if (len < field_len || strncasecmp(line, field, field_len) != 0)
+        return false;
+    for (line += field_len, len -= field_len; len && strchr(" \t", *line); len--)
+        line++;
+    while (len && strchr(" \t\r\n", line[len - 1]))
+        len--;
+    return len != strlen(value) || strncasecmp(line, value, len) != 0;
+}
+
 static void set_blob(CURL *easy, CURLoption option, char *pem)
 {
     struct curl_blob blob = {.data = pem, .len = strlen(pem), .flags = CURL_BLOB_NOCOPY};
@@ -194,7 +214,7 @@ static bool set_proxy(CURL *easy, const char *proxy, struct cr_error *err)
     bool is_socks = cr_starts_with(proxy, socks);
     char *url = cr_asprintf("%s%s", is_socks ? "socks5h://" : "", is_socks ? proxy + strlen(socks) : proxy);
     CURLcode code = curl_easy_setopt(easy, CURLOPT_PROXY, url);
-    curl_easy_setopt(easy, CURLOPT_SOCKS5_AUTH, (unsigned long)CURLAUTH_BASIC); /* Kerberos is not linked */
+    curl_easy_setopt(easy, CURLOPT_SOCKS5_AUTH, (unsigned long)CURLAUTH_BASIC); /* no Kerberos */
     curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
     explicit_bzero(url, strlen(url));
     free(url);

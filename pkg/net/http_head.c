@@ -122,12 +122,6 @@ static bool parse_url(struct cr_http_head *head, const struct cr_http_request *r
     return known || cr_error_set(err, CR_ERR_INVALID, "'%s' is neither an https nor an http URL", text);
 }
 
-bool cr_http_has_content(const struct cr_http_request *request)
-{
-    const char *method = request->method;
-    return request->body || cr_streq(method, "POST") || cr_streq(method, "PUT") || cr_streq(method, "PATCH");
-}
-
 bool cr_http_head_init(struct cr_http_head *head, const struct cr_http_request *request, struct cr_error *err)
 {
     *head = (struct cr_http_head){0};
@@ -176,52 +170,4 @@ void cr_http_head_dispose(struct cr_http_head *head)
     curl_slist_free_all(head->connect_to);
     free(head->origin);
     *head = (struct cr_http_head){0};
-}
-
-/* --- as it is sent --- */
-
-static void put_url_part(const struct cr_http_head *head, CURLUPart part, const char *before, struct cr_buf *out)
-{
-    char *text = url_part(head->url, part, 0);
-    if (!text)
-        return;
-    cr_buf_puts(out, before);
-    cr_buf_puts(out, text);
-    curl_free(text);
-}
-
-static void put_host(const struct cr_http_head *head, struct cr_buf *out)
-{
-    if (has_line(head, "Host"))
-        return;
-    put_url_part(head, CURLUPART_HOST, "Host: ", out);
-    put_url_part(head, CURLUPART_PORT, ":", out);
-    cr_buf_puts(out, "\r\n");
-}
-
-/* libcurl takes a line without a value for one that is not to be sent. */
-static void put_lines(const struct cr_http_head *head, struct cr_buf *out)
-{
-    for (const struct curl_slist *line = head->lines; line; line = line->next) {
-        const char *colon = strchr(line->data, ':');
-        if (!colon || !colon[1 + strspn(colon + 1, " \t")])
-            continue;
-        cr_buf_puts(out, line->data);
-        cr_buf_puts(out, "\r\n");
-    }
-}
-
-void cr_http_head_write(const struct cr_http_head *head, const char *method, const char *user_agent, struct cr_buf *out)
-{
-    cr_buf_puts(out, method);
-    put_url_part(head, CURLUPART_PATH, " ", out);
-    put_url_part(head, CURLUPART_QUERY, "?", out);
-    cr_buf_puts(out, " HTTP/1.1\r\n");
-    put_host(head, out);
-    if (!has_line(head, "User-Agent")) {
-        cr_buf_puts(out, "User-Agent: ");
-        cr_buf_puts(out, user_agent);
-        cr_buf_puts(out, "\r\n");
-    }
-    put_lines(head, out);
 }

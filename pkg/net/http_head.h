@@ -1,5 +1,4 @@
-/* The head of a request: what libcurl, or a connection without libcurl (http_client_connection.h), is to send, and
- * where. Private to pkg/net. */
+/* The head of a request: what libcurl is to send, and where. Private to pkg/net. */
 #ifndef CR_NET_HTTP_HEAD_H
 #define CR_NET_HTTP_HEAD_H
 
@@ -17,8 +16,6 @@ struct cr_http_head {
     bool https;
 };
 
-/* Whether its Content-Length is said: of POST, PUT and PATCH without a body it is 0 (RFC 9110, section 8.6). */
-bool cr_http_has_content(const struct cr_http_request *request);
 /* All that does not depend on the credentials. Invalid: a request that can never be sent. Any thread. */
 bool cr_http_head_init(struct cr_http_head *head, const struct cr_http_request *request,
                        struct cr_error *err) CR_MUST_USE;
@@ -26,9 +23,5 @@ bool cr_http_head_init(struct cr_http_head *head, const struct cr_http_request *
 bool cr_http_head_use(struct cr_http_head *head, const struct cr_http_identity *identity,
                       struct cr_error *err) CR_MUST_USE;
 void cr_http_head_dispose(struct cr_http_head *head);
-CR_DEFINE_DISPOSE(cr_http_head, struct cr_http_head, cr_http_head_dispose)
-/* As HTTP/1.1 has it, without its end and its Content-Length; out is appended to. */
-void cr_http_head_write(const struct cr_http_head *head, const char *method, const char *user_agent,
-                        struct cr_buf *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* What the files of the HTTP client share. A client has a pool of connections per set of credentials (one curl multi
- * handle each); a stream is one exchange on such a pool. Requests that a thread waits for have connections of their own
- * (http_requests.h); with streams they share credentials, and how a connection is opened.
+ * handle each); a stream is one exchange on such a pool. Requests that a thread waits for have multi handles of their
+ * own (http_requests.h), and are the same kind of exchange.
  *
  * Handlers never run inside of a curl callback: bytes are put into the stream's inbox, and delivered once curl has
  * returned. curl refuses to add or remove handles from within its callbacks, handlers may do both. */
@@ -50,6 +50,7 @@ struct cr_http_exchange {
     size_t body_len;
     bool secret;
     int64_t begin_by_ms; /* 0: whenever */
+    bool begun;          /* connected, and not too late: it is being sent */
     char problem[CURL_ERROR_SIZE];
 };
 /* All that does not depend on the credentials. Any thread. */
@@ -61,6 +62,8 @@ bool cr_http_exchange_use(struct cr_http_exchange *x, const struct cr_http_ident
 void cr_http_exchange_dispose(struct cr_http_exchange *x);
 /* The status and Retry-After of the answer; 0 as long as there is none. */
 void cr_http_exchange_status(const struct cr_http_exchange *x, int *status, int *retry_after_ms);
+/* Whether a line of an answer's head is this field ("Name:"), and says anything but the one value. */
+bool cr_http_field_differs(const char *line, size_t len, const char *field, const char *value);
 /* What became of it once curl is done; true: there is an answer. status: as cr_http_exchange_status gives it. */
 bool cr_http_exchange_ended(const struct cr_http_exchange *x, CURLcode result, int status,
                             struct cr_error *err) CR_MUST_USE;

@@ -42,10 +42,9 @@ static char *plain_strdup(const char *s)
     return cr_strdup(s);
 }
 
-/* Where libcurl is the shared one (cmake/CurlArchive.cmake), GnuTLS is in the process because a protocol that is never
- * used here could ask for it. This name, in the program, keeps it from setting itself up when it is loaded
- * (GNUTLS_SKIP_GLOBAL_INIT of gnutls.h, which is not needed for it): over 1 MiB of memory. Code that does ask for it
- * sets it up then. */
+/* GnuTLS is in the process because a protocol of libcurl that is never used here could ask for it. This name, in the
+ * program, keeps it from setting itself up when it is loaded (GNUTLS_SKIP_GLOBAL_INIT of gnutls.h, which is not needed
+ * for it): over 1 MiB of memory. Code that does ask for it sets it up then. */
 int _gnutls_global_init_skip(void);
 __attribute__((used, visibility("default"))) int _gnutls_global_init_skip(void)
 {

@@ -1,5 +1,6 @@
 #include "net/http_requests.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -8,16 +9,21 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "net/http_internal.h"
-#include "net/http_client_connection.h"
-#include "net/http_memory.h"
+#include "net/http_transfer.h"
 
-enum { KEEP_MS = 60 * 1000 /* an idle connection; kube-apiserver closes it after 90 s */ };
+enum {
+    KEEP_MS = 60 * 1000, /* an idle connection; kube-apiserver closes it after 90 s */
+    /* A server that closes an idle connection while a request is on its way says so within a round trip. */
+    AT_ONCE_MS = 100,
+};
 
+/* A connection, and the multi handle that keeps it. */
 struct slot {
     SLIST_ENTRY(slot) link; /* while no thread has it */
-    struct cr_http_client_connection *line;
-    int64_t used_ms; /* when it was given back */
+    struct cr_http_identity *identity;
+    CURLM *multi;
+    curl_socket_t fd; /* CURL_SOCKET_BAD: there is none yet, or no more */
+    int64_t used_ms;  /* when it was given back */
 };
 SLIST_HEAD(slots, slot);
 
@@ -34,7 +40,6 @@ struct cr_http_requests {
 
 struct cr_http_requests *cr_http_requests_new(const struct cr_http_tls *tls, const char *user_agent)
 {
-    cr_http_global_init();
     struct cr_http_requests *requests = cr_new(struct cr_http_requests);
     requests->user_agent = cr_strdup(user_agent ? user_agent : "certroll");
     requests->identity = cr_http_identity_new(tls);
@@ -49,13 +54,19 @@ struct cr_http_requests *cr_http_requests_new(const struct cr_http_tls *tls, con
     return requests;
 }
 
+static void slot_free(struct slot *slot)
+{
+    curl_multi_cleanup(slot->multi);
+    cr_http_identity_unref(slot->identity);
+    free(slot);
+}
+
 static void hang_up(struct slots *slots)
 {
     struct slot *slot = NULL;
     while ((slot = SLIST_FIRST(slots))) {
         SLIST_REMOVE_HEAD(slots, link);
-        cr_http_client_connection_free(slot->line);
-        free(slot);
+        slot_free(slot);
     }
 }
 
@@ -125,10 +136,12 @@ void cr_http_requests_cancel(struct cr_http_requests *requests)
     (void)ignored; /* EAGAIN: it is readable already */
 }
 
-static struct slot *slot_new(const struct cr_http_requests *requests, struct cr_http_identity *identity)
+static struct slot *slot_new(struct cr_http_identity *identity)
 {
     struct slot *slot = cr_new(struct slot);
-    slot->line = cr_http_client_connection_new(requests->user_agent, identity, requests->wake_fd);
+    slot->identity = cr_http_identity_ref(identity);
+    slot->multi = cr_http_transfer_multi();
+    slot->fd = CURL_SOCKET_BAD;
     return slot;
 }
 
@@ -140,7 +153,7 @@ static struct slot *take(struct cr_http_requests *requests)
     if (slot)
         SLIST_REMOVE_HEAD(&requests->idle, link);
     else if (!requests->cancelled)
-        slot = slot_new(requests, requests->identity);
+        slot = slot_new(requests->identity);
     struct slots unused = take_unused(requests);
     pthread_mutex_unlock(&requests->lock);
     hang_up(&unused);
@@ -152,14 +165,56 @@ static void give_back(struct cr_http_requests *requests, struct slot *slot)
 {
     slot->used_ms = cr_clock_monotonic_ms();
     pthread_mutex_lock(&requests->lock);
-    bool keep = cr_http_client_connection_identity(slot->line) == requests->identity &&
-                cr_http_client_connection_is_open(slot->line);
+    bool keep = slot->identity == requests->identity && slot->fd != CURL_SOCKET_BAD;
     SLIST_INSERT_HEAD(keep ? &requests->idle : &requests->unused, slot, link);
     if (keep)
         retire_old(requests);
     struct slots unused = take_unused(requests);
     pthread_mutex_unlock(&requests->lock);
     hang_up(&unused);
+}
+
+/* --- one request --- */
+
+/* Its connection can be used only if nothing has come since: what comes behind an answer is never taken for the next
+ * one. libcurl looks for it only where there is no TLS. */
+static void drop_if_not_quiet(struct slot *slot)
+{
+    struct pollfd fd = {.fd = slot->fd, .events = POLLIN};
+    if (slot->fd == CURL_SOCKET_BAD || poll(&fd, 1, 0) == 0)
+        return;
+    curl_multi_cleanup(slot->multi);
+    slot->multi = cr_http_transfer_multi();
+    slot->fd = CURL_SOCKET_BAD;
+}
+
+/* A connection that had been used before, and then ends without an answer, was most likely idle for too long: it was
+ * closed when the request came, and nothing was done. A request that only reads needs no certainty of that; for
+ * a write it is unlikely when the end did not come at once. */
+static bool may_repeat(const struct cr_http_request *request, int64_t began_ms, int64_t deadline_ms)
+{
+    int64_t now_ms = cr_clock_monotonic_ms();
+    bool reads = cr_streq(request->method, "GET") || cr_streq(request->method, "HEAD");
+    return now_ms < deadline_ms && (reads || now_ms - began_ms < AT_ONCE_MS);
+}
+
+static bool send_with(const struct cr_http_requests *requests, struct slot *slot, const struct cr_http_request *request,
+                      struct cr_http_response *response, struct cr_error *err)
+{
+    int64_t began_ms = cr_clock_monotonic_ms();
+    drop_if_not_quiet(slot);
+    struct cr_http_transfer transfer = {.multi = slot->multi,
+                                        .identity = slot->identity,
+                                        .user_agent = requests->user_agent,
+                                        .request = request,
+                                        .cancel_fd = requests->wake_fd,
+                                        .deadline_ms = request->timeout_ms ? began_ms + request->timeout_ms : INT64_MAX,
+                                        .keeps = true};
+    bool ok = cr_http_transfer_run(&transfer, response, err);
+    if (transfer.unanswered && may_repeat(request, began_ms, transfer.deadline_ms))
+        ok = cr_http_transfer_run(&transfer, response, err);
+    slot->fd = transfer.fd;
+    return ok;
 }
 
 bool cr_http_do(struct cr_http_requests *requests, const struct cr_http_request *request,
@@ -169,7 +224,7 @@ bool cr_http_do(struct cr_http_requests *requests, const struct cr_http_request 
     struct slot *slot = take(requests);
     if (!slot)
         return cr_error_set(err, CR_ERR_CANCELLED, "shutting down");
-    bool ok = cr_http_client_connection_do(slot->line, request, response, err);
+    bool ok = send_with(requests, slot, request, response, err);
     give_back(requests, slot);
     return ok;
 }

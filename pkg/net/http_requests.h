@@ -1,7 +1,6 @@
-/* Blocking requests: the calling thread sends and receives itself, on a connection that is its own for that time
- * (HTTP/1.1). Nothing is handed over to another thread and back, no frames of other streams are in between, and libcurl
- * does what it is best at: it opens the connection, through proxies and with all kinds of credentials (http_link.h).
- * For a small request, the way through the rest of libcurl took three fifths of the instructions.
+/* Blocking requests: the calling thread drives libcurl itself, with a multi handle and a connection that are its own
+ * for that time (HTTP/1.1). Nothing is handed over to another thread and back, and no frames of other streams are in
+ * between.
  *
  * There are as many connections as threads ask at once; the one used last is used first, and one that was not used for
  * a minute is closed when another is given back. A server may close one that is idle: on a connection that was used

@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -34,19 +33,6 @@ static void note_status(struct cr_http_stream *stream)
         mark_ready(stream);
 }
 
-/* Whether a line of the head is this field, and says anything but the one value. */
-static bool says_other(const char *line, size_t len, const char *field, const char *value)
-{
-    size_t field_len = strlen(field);
-    if (len < field_len || strncasecmp(line, field, field_len) != 0)
-        return false;
-    for (line += field_len, len -= field_len; len && strchr(" \t", *line); len--)
-        line++;
-    while (len && strchr(" \t\r\n", line[len - 1]))
-        len--;
-    return len != strlen(value) || strncasecmp(line, value, len) != 0;
-}
-
 /* The body is compressed, on its way (RFC 9112, section 6.1) or for good (RFC 9110, section 8.4), which no request asks
  * for. libcurl 7.88 unpacks the first kind all the same, 400 MB of 400 KB, and hands the second one over as it is. A
  * refusal is one whatever its words. */
@@ -54,8 +40,8 @@ static bool says_packed(const struct cr_http_stream *stream, const char *line, s
 {
     long code = 0;
     curl_easy_getinfo(stream->exchange.easy, CURLINFO_RESPONSE_CODE, &code);
-    return says_other(line, len, "Transfer-Encoding:", "chunked") ||
-           (code < CR_HTTP_REFUSED && says_other(line, len, "Content-Encoding:", "identity"));
+    return cr_http_field_differs(line, len, "Transfer-Encoding:", "chunked") ||
+           (code < CR_HTTP_REFUSED && cr_http_field_differs(line, len, "Content-Encoding:", "identity"));
 }
 
 /* CURLOPT_HEADERFUNCTION: line by line; an empty one ends the headers (and later the trailers). */

@@ -4,15 +4,14 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "base/intern.h"
 #include "base/strings.h"
 #include "base/strmap.h"
 #include "kube/object.h"
 
 struct write {
-    const char *kind; /* interned, as are the next two */
-    const char *ns;
-    const char *name;
+    char *kind;
+    char *ns; /* NULL: the object has none */
+    char *name;
     char *uid;
     char *resource_version;
     int64_t at_ms;
@@ -31,9 +30,9 @@ struct cr_own_writes {
 
 static void write_dispose(struct write *write)
 {
-    cr_intern_release(write->kind);
-    cr_intern_release(write->ns);
-    cr_intern_release(write->name);
+    free(write->kind);
+    free(write->ns);
+    free(write->name);
     free(write->uid);
     free(write->resource_version);
 }
@@ -87,7 +86,7 @@ static struct write *room_for(struct record *record, const struct write *write)
 {
     for (size_t i = 0; i < record->len; i++) {
         struct write *known = &record->writes[i];
-        if (known->kind == write->kind && known->ns == write->ns && known->name == write->name)
+        if (cr_streq(known->kind, write->kind) && cr_streq(known->ns, write->ns) && cr_streq(known->name, write->name))
             return known;
     }
     record->writes = cr_reallocarray(record->writes, record->len + 1, sizeof *record->writes);
@@ -100,10 +99,9 @@ void cr_own_writes_add(struct cr_own_writes *own, const char *key, const char *k
 {
     if (!own || !cr_obj_name(written))
         return;
-    const char *ns = cr_obj_namespace(written);
-    struct write write = {.kind = cr_intern(kind),
-                          .ns = ns ? cr_intern(ns) : NULL,
-                          .name = cr_intern(cr_obj_name(written)),
+    struct write write = {.kind = cr_strdup(kind),
+                          .ns = cr_strdup_or_null(cr_obj_namespace(written)),
+                          .name = cr_strdup(cr_obj_name(written)),
                           .uid = cr_strdup_or_null(cr_obj_uid(written)),
                           .resource_version = cr_strdup_or_null(cr_obj_resource_version(written)),
                           .at_ms = now_ms};

@@ -4,13 +4,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/cond.h"
-#include "base/intern.h"
 #include "base/strings.h"
 #include "base/strmap.h"
 #include "kube/backoff.h"
@@ -107,12 +107,12 @@ struct item {
     struct cr_delay delay;
     struct cr_round_robin_item place; /* while ready or worked on */
     TAILQ_ENTRY(item) by_age;         /* while ready */
-    const char *key;                  /* interned, as the map has it */
-    bool ready;                       /* waits for a worker */
-    bool working;                     /* a worker has it */
-    bool again;                       /* was added meanwhile */
-    bool low;                         /* what it waits or is delayed for may come after other work */
-    int64_t ready_ms;                 /* since when it is ready */
+    char *key;
+    bool ready;       /* waits for a worker */
+    bool working;     /* a worker has it */
+    bool again;       /* was added meanwhile */
+    bool low;         /* what it waits or is delayed for may come after other work */
+    int64_t ready_ms; /* since when it is ready */
     unsigned failures;
     int64_t added_ns;   /* since when it is wanted by a worker, which may be another one's still; 0: it is not */
     int64_t started_ns; /* while working */
@@ -147,7 +147,7 @@ static struct item *item_of(struct cr_delay *delay)
 static void item_free(void *p)
 {
     struct item *item = p;
-    cr_intern_release(item->key);
+    free(item->key);
     free(item);
 }
 
@@ -187,7 +187,7 @@ static struct item *find_or_add(struct cr_queue *queue, const char *key)
     if (item)
         return item;
     item = cr_new(struct item);
-    item->key = cr_intern(key);
+    item->key = cr_strdup(key);
     cr_strmap_set(queue->items, key, item);
     return item;
 }

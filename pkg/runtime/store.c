@@ -81,7 +81,7 @@ static struct cr_model *model_for(struct cr_store *store, const char *text)
     uint64_t packs = ++store->packs;
     if ((packs & (packs - 1)) == 0) {
         cr_model_unref(store->model);
-        store->model = cr_model_new(NULL, text, strlen(text));
+        store->model = cr_model_new(text, strlen(text));
     }
     return cr_model_ref(store->model);
 }

@@ -26,9 +26,8 @@ bool cr_http_parse_is_done(const struct cr_http_parse *parse)
     return parse->part == CR_HTTP_DONE;
 }
 
-static bool refuse_length(struct cr_http_parse *parse, struct cr_error *err)
+static bool refuse_length(const struct cr_http_parse *parse, struct cr_error *err)
 {
-    parse->too_long = true;
     return cr_error_set(err, CR_ERR_INVALID, "its body is longer than %zu bytes", parse->max_body);
 }
 
@@ -51,7 +50,6 @@ static bool begin_body(struct cr_http_parse *parse, struct cr_error *err)
         parse->part = CR_HTTP_CHUNK_SIZE;
     else
         parse->part = parse->has_length ? CR_HTTP_BODY_OF_LENGTH : CR_HTTP_BODY_UNTIL_END;
-    parse->last = parse->last || parse->part == CR_HTTP_BODY_UNTIL_END;
     return true;
 }
 
@@ -68,11 +66,8 @@ static bool end_head(struct cr_http_parse *parse, struct cr_error *err)
 static bool take_status_line(struct cr_http_parse *parse, struct cr_error *err)
 {
     parse->part = CR_HTTP_FIELD;
-    parse->has_fields = parse->last_is_framing = parse->chunked = parse->has_length = parse->encoded = false;
-    parse->retry_after[0] = '\0';
-    bool ok = cr_http_status_line(cr_buf_text(&parse->line), parse->line.len, &parse->code, &parse->is_1_0, err);
-    parse->last = parse->is_1_0;
-    return ok;
+    parse->has_fields = parse->last_is_framing = parse->chunked = parse->has_length = false;
+    return cr_http_status_line(cr_buf_text(&parse->line), parse->line.len, &parse->code, &parse->is_1_0, err);
 }
 
 static bool take_length(struct cr_http_parse *parse, const char *value, struct cr_error *err)
@@ -102,13 +97,6 @@ static bool is_named(const struct cr_buf *line, size_t name_len, const char *nam
     return name_len == strlen(name) && strncasecmp(line->data, name, name_len) == 0;
 }
 
-static void take_retry_after(struct cr_http_parse *parse, const char *value)
-{
-    size_t len = strlen(value);
-    if (len < sizeof parse->retry_after)
-        memcpy(parse->retry_after, value, len + 1);
-}
-
 /* A line that begins with white space goes on with the field before it (RFC 9112, section 5.2). */
 static bool take_folded(struct cr_http_parse *parse, struct cr_error *err)
 {
@@ -132,12 +120,6 @@ static bool take_field(struct cr_http_parse *parse, struct cr_error *err)
     parse->last_is_framing = is_length || is_coding;
     if (parse->part == CR_HTTP_TRAILER) /* how long it was is settled */
         return true;
-    if (is_named(line, name_len, "Retry-After"))
-        take_retry_after(parse, value);
-    if (is_named(line, name_len, "Connection"))
-        parse->last = parse->last || cr_http_has_option(value, "close");
-    if (is_named(line, name_len, "Content-Encoding"))
-        parse->encoded = parse->encoded || strcasecmp(value, "identity") != 0;
     if (is_length)
         return take_length(parse, value, err);
     return !is_coding || take_coding(parse, value, err);
@@ -268,7 +250,6 @@ bool cr_http_parse_feed(struct cr_http_parse *parse, const char *data, size_t le
         data += taken;
         len -= taken;
     }
-    parse->surplus = parse->surplus || len;
     return true;
 }
 

@@ -9,7 +9,6 @@
 #include "base/error.h"
 
 enum { CR_HTTP_HEAD_MAX = 16 * 1024 /* bytes of all heads and trailers together; also of a chunk's line */ };
-enum { CR_HTTP_RETRY_AFTER = 40 /* a date has 29 */ };
 
 enum cr_http_part { /* of an answer, that is read next */
                     CR_HTTP_STATUS_LINE,
@@ -25,12 +24,6 @@ enum cr_http_part { /* of an answer, that is read next */
 
 struct cr_http_parse {
     int status; /* of the final answer, once its head is there; 0 before */
-    /* Its Retry-After, as it stands (RFC 9110, section 10.2.3); "": none, or none that is so short. */
-    char retry_after[CR_HTTP_RETRY_AFTER];
-    bool encoded;  /* if it has a body, that is compressed or the like (RFC 9110, section 8.4) */
-    bool last;     /* nothing more may be asked on this connection (RFC 9112, section 9.6) */
-    bool too_long; /* what was refused is the length of the body */
-    bool surplus;  /* something came behind a whole answer: nothing more can be asked on this connection */
     /* The rest is its own. */
     enum cr_http_part part;
     bool to_head;       /* HEAD was asked: no body, whatever the fields say */

@@ -235,7 +235,7 @@ static void deferred_ones_wait_until_they_are_sent(void **state)
     desk_close(&desk);
 }
 
-/* More than become the model of the others; of two kinds, one without a namespace; and all of it once more. */
+/* Of two kinds, one without a namespace; and all of it once more. */
 static void many_that_wait_come_as_they_were(void **state)
 {
     (void)state;

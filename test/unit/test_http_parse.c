@@ -261,52 +261,6 @@ static void a_body_is_bytes_and_a_buffers_own_cap_holds(void **state)
     }
 }
 
-static void what_else_an_answer_says(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        const char *retry_after;
-        bool surplus;
-        bool too_long;
-        bool encoded;
-        bool last;
-    } cases[] = {
-        {STATUS "Content-Length: 2\r\n\r\n{}", "", false, false},
-        {STATUS "retry-after:  7 \r\nContent-Length: 2\r\n\r\n{}", "7", false, false},
-        {STATUS "Retry-After: Fri, 31 Dec 1999 23:59:59 GMT\r\nContent-Length: 0\r\n\r\n",
-         "Fri, 31 Dec 1999 23:59:59 GMT", false, false},
-        {STATUS "Retry-After: 1234567890123456789012345678901234567890\r\nContent-Length: 0\r\n\r\n", "", false, false},
-        {"HTTP/1.1 103 Hints\r\nRetry-After: 7\r\n\r\n" STATUS "Content-Length: 0\r\n\r\n", "", false, false},
-        {STATUS "Content-Length: 2\r\n\r\n{}H", "", true, false},
-        {STATUS "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n\r\n", "", true, false},
-        {STATUS "Content-Length: 33\r\n\r\n", "", false, true},
-        {STATUS "Content-Length: x\r\n\r\n", "", false, false},
-        {STATUS "Content-Encoding: gzip\r\nContent-Length: 0\r\n\r\n", "", .encoded = true},
-        {STATUS "Content-Encoding: br\r\nContent-Encoding: identity\r\nContent-Length: 0\r\n\r\n", "", .encoded = true},
-        {STATUS "Content-Encoding: Identity\r\nContent-Length: 0\r\n\r\n", ""},
-        {"HTTP/1.1 103 Hints\r\nContent-Encoding: gzip\r\n\r\n" STATUS "Content-Length: 0\r\n\r\n", ""},
-        {STATUS "Connection: close\r\nContent-Length: 0\r\n\r\n", "", .last = true},
-        {STATUS "connection: a,\tClose , b\r\nContent-Length: 0\r\n\r\n", "", .last = true},
-        {STATUS "Connection: keep-alive, closed\r\nContent-Length: 0\r\n\r\n", ""},
-        {STATUS "\r\n{}", "", .last = true},
-        {"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", "", .last = true},
-    };
-    for (size_t i = 0; i < cr_array_len(cases); i++) {
-        CR_CLEANUP(cr_http_parse) struct cr_http_parse parse;
-        CR_CLEANUP(cr_buf) struct cr_buf body = {0};
-        struct cr_error err = {0};
-        cr_http_parse_init(&parse, "GET", MAX_BODY);
-        bool ok = cr_http_parse_feed(&parse, cases[i].text, strlen(cases[i].text), &body, &err);
-        assert_true(ok || err.kind == CR_ERR_INVALID);
-        assert_string_equal(parse.retry_after, cases[i].retry_after);
-        assert_int_equal(parse.surplus, cases[i].surplus);
-        assert_int_equal(parse.too_long, cases[i].too_long);
-        assert_int_equal(parse.encoded, cases[i].encoded);
-        assert_int_equal(parse.last, cases[i].last);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,7 +270,6 @@ int main(void)
         cmocka_unit_test(a_head_of_the_greatest_size_is_read),
         cmocka_unit_test(the_lines_of_chunks_are_not_of_the_head),
         cmocka_unit_test(a_body_is_bytes_and_a_buffers_own_cap_holds),
-        cmocka_unit_test(what_else_an_answer_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

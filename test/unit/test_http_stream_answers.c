@@ -96,7 +96,6 @@ static void a_refusal_with_a_truncated_body_is_still_one(void **state)
     assert_all_read_as(*state, answers, cr_array_len(answers));
 }
 
-/* The libraries for br and zstd are not linked (cmake/CurlArchive.cmake), and libcurl says so before we do. */
 static void a_body_that_is_packed_is_refused_in_words(void **state)
 {
     static const char *const fields[] = {

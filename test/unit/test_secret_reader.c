@@ -31,8 +31,19 @@ static struct {
     bool closed;            /* the thread that reads waits until it is open */
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
 
+struct cr_secret_views {
+    char *name;
+};
+
+void cr_secret_views_free(struct cr_secret_views *views)
+{
+    if (views)
+        free(views->name);
+    free(views);
+}
+
 /* "open" in the name: that one is read at once. */
-struct cr_pack *cr_secret_views_read(struct cr_secret_refs *refs, const struct cr_json *secret)
+struct cr_secret_views *cr_secret_views_read(struct cr_secret_refs *refs, const struct cr_json *secret)
 {
     (void)refs;
     const char *name = cr_json_string_at(secret, "metadata", "name");
@@ -41,18 +52,17 @@ struct cr_pack *cr_secret_views_read(struct cr_secret_refs *refs, const struct c
     while (gate.closed && !strstr(name, "open"))
         pthread_cond_wait(&gate.change, &gate.lock);
     pthread_mutex_unlock(&gate.lock);
-    CR_CLEANUP(cr_buf) struct cr_buf text = {0};
-    cr_pack_text(&text, name);
-    return cr_pack_keep(&text);
+    struct cr_secret_views *views = cr_new(struct cr_secret_views);
+    views->name = cr_strdup(name);
+    return views;
 }
 
-struct cr_secret_view *cr_secret_view_find(const struct cr_pack *views, const struct cr_policy_secret *names)
+struct cr_secret_view *cr_secret_view_find(const struct cr_secret_views *views, const struct cr_policy_secret *names)
 {
     (void)names;
     struct cr_secret_view *view = views ? cr_new(struct cr_secret_view) : NULL;
-    struct cr_unpacking from = cr_pack_open(views);
     if (view)
-        view->resource_version = cr_unpack_text(&from);
+        view->resource_version = cr_strdup(views->name);
     return view;
 }
 

@@ -152,7 +152,7 @@ static struct cr_json *with_text(const char *text)
     return secret;
 }
 
-/* As the cache gives it: packed, and unpacked again. */
+/* As the cache gives it. */
 static struct cr_secret_view *view_of_cache(const struct cr_json *secret)
 {
     CR_CLEANUP(cr_secret_refs) struct cr_secret_refs *refs = refs_of("{name: web-tls}");

@@ -11,9 +11,8 @@
 #include "controlplane/controller/control_plane_metrics.h"
 #include "controlplane/controller/control_plane_project.h"
 #include "controlplane/controller/control_plane_record.h"
-#include "cluster/stale_cache.h"
-#include "kube/event.h"
 #include "kube/object.h"
+#include "runtime/harness.h"
 
 enum {
     WORKERS = 2,                 /* one key, and Events */
@@ -26,13 +25,10 @@ enum {
 
 struct cr_control_plane_controller {
     struct cr_control_plane_controller_options options;
-    struct cr_queue *queue;
+    struct cr_harness *harness;
     struct cr_control_plane_cache *cache;
-    struct cr_own_writes *own_writes;
-    struct cr_recorder *recorder;
     struct cr_control_plane_metrics *metrics;
     struct cr_control_plane_workloads *workloads;
-    struct cr_metric *lags;
     struct cr_control_plane_actor actor;
     struct cr_control_plane_status_writer writer;
     int64_t planned_ms; /* the last plan began, monotonic; with the key */
@@ -42,25 +38,11 @@ struct cr_control_plane_controller {
 };
 
 static const char cluster_key[] = "kube-system";
-/* A worker sends Events, one at a time, behind all other work. */
-static const char events_key[] = "/";
 
 static void on_change(void *arg)
 {
     const struct cr_control_plane_controller *controller = arg;
-    cr_queue_add(controller->queue, cluster_key);
-}
-
-static void on_event_waiting(void *arg)
-{
-    const struct cr_control_plane_controller *controller = arg;
-    cr_queue_add_low(controller->queue, events_key, 0);
-}
-
-static void requeue(struct cr_reconcile_result *result, int64_t after_ms)
-{
-    if (after_ms && (!result->requeue_after_ms || after_ms < result->requeue_after_ms))
-        result->requeue_after_ms = after_ms;
+    cr_queue_add(cr_harness_queue(controller->harness), cluster_key);
 }
 
 /* --- the policies --- */
@@ -164,7 +146,7 @@ static bool report_unread(struct cr_control_plane_controller *controller, struct
         *err = *failed;
         return false;
     }
-    requeue(result, PERSON_PAUSE_MS);
+    cr_requeue(result, PERSON_PAUSE_MS);
     return report_problem(controller, record, failed->kind == CR_ERR_FORBIDDEN ? "Forbidden" : "NotReadable",
                           failed->text, err);
 }
@@ -226,7 +208,7 @@ static bool write_or_say_why(struct cr_control_plane_controller *controller, str
         return false;
     }
     cr_strset(&controller->refused, done ? NULL : failed.text);
-    requeue(result, done && was_refused ? PACE_MS : 0);
+    cr_requeue(result, done && was_refused ? PACE_MS : 0);
     return done || report_refused(controller, record, now_ms, err);
 }
 
@@ -248,8 +230,8 @@ static bool run(struct cr_control_plane_controller *controller, const struct cr_
     CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
     cr_control_plane_plan(&gathered.world, &plan);
     controller->workloads_busy = wants_workloads(&plan.status);
-    requeue(result, plan.again_ms);
-    requeue(result, controller->workloads_busy ? CR_CONTROL_PLANE_WORKLOADS_BUSY_MS : 0);
+    cr_requeue(result, plan.again_ms);
+    cr_requeue(result, controller->workloads_busy ? CR_CONTROL_PLANE_WORKLOADS_BUSY_MS : 0);
     return write_or_say_why(controller, record, &gathered, &plan, result, err);
 }
 
@@ -260,14 +242,14 @@ static bool reconcile_policy(struct cr_control_plane_controller *controller, con
     CR_CLEANUP(cr_control_plane_record) struct cr_control_plane_record record;
     CR_CLEANUP(cr_control_plane_policy) struct cr_control_plane_policy policy;
     cr_control_plane_record_read(json, &record);
-    requeue(result, RESYNC_MS);
+    cr_requeue(result, RESYNC_MS);
     if (!cr_control_plane_policy_decode(json, &policy, &problem))
         return report_problem(controller, &record, "Invalid", problem.text, err);
     if (cr_control_plane_cache_ready(controller->cache, &problem))
         return run(controller, &policy, &record, result, err);
     if (problem.kind != CR_ERR_TRANSIENT && problem.kind != CR_ERR_THROTTLED)
         return report_unread(controller, &record, &problem, result, err);
-    requeue(result, SYNC_PAUSE_MS);
+    cr_requeue(result, SYNC_PAUSE_MS);
     return true;
 }
 
@@ -295,10 +277,9 @@ static bool must_wait(struct cr_control_plane_controller *controller, struct cr_
     int64_t now_ms = cr_clock_monotonic_ms();
     int64_t due_ms = controller->planned_ms ? controller->planned_ms + PACE_MS : 0;
     int64_t pause_ms = due_ms > now_ms ? due_ms - now_ms : 0;
-    if (!pause_ms && cr_stale_cache_waits(controller->own_writes, cluster_key, "controlplanepolicy", controller->lags,
-                                          look, controller))
+    if (!pause_ms && cr_harness_cache_lags(controller->harness, cluster_key))
         pause_ms = LAG_PAUSE_MS;
-    requeue(result, pause_ms);
+    cr_requeue(result, pause_ms);
     if (!pause_ms)
         controller->planned_ms = now_ms;
     return pause_ms > 0;
@@ -306,7 +287,7 @@ static bool must_wait(struct cr_control_plane_controller *controller, struct cr_
 
 static void forget(struct cr_control_plane_controller *controller)
 {
-    cr_own_writes_forget(controller->own_writes, cluster_key);
+    cr_own_writes_forget(cr_harness_own_writes(controller->harness), cluster_key);
     if (controller->shown)
         cr_control_plane_metrics_forget(controller->metrics);
     controller->shown = false;
@@ -329,10 +310,11 @@ static bool take_all_back(const struct cr_control_plane_controller *controller, 
     return true;
 }
 
-static bool reconcile_cluster(struct cr_control_plane_controller *controller, struct cr_reconcile_result *result,
-                              struct cr_error *err)
+static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err)
 {
+    struct cr_control_plane_controller *controller = arg;
     CR_CLEANUP(policies) struct policies policies = {0};
+    (void)key;
     if (must_wait(controller, result))
         return true;
     find_policies(controller->cache, &policies);
@@ -344,28 +326,21 @@ static bool reconcile_cluster(struct cr_control_plane_controller *controller, st
            reconcile_policy(controller, policies.items[0].snapshot->json, result, err);
 }
 
-static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err)
-{
-    struct cr_control_plane_controller *controller = arg;
-    if (!cr_streq(key, events_key))
-        return reconcile_cluster(controller, result, err);
-    if (cr_recorder_send(controller->recorder))
-        on_event_waiting(controller);
-    return true;
-}
-
 /* --- set-up --- */
 
 static void make_hands(struct cr_control_plane_controller *controller)
 {
     struct cr_client *client = controller->options.client;
+    struct cr_own_writes *own_writes = cr_harness_own_writes(controller->harness);
     controller->actor = (struct cr_control_plane_actor){.client = client,
-                                                        .own_writes = controller->own_writes,
+                                                        .own_writes = own_writes,
                                                         .key = cluster_key,
                                                         .cache = controller->cache,
                                                         .workloads = controller->workloads};
-    controller->writer = (struct cr_control_plane_status_writer){
-        .client = client, .recorder = controller->recorder, .own_writes = controller->own_writes, .key = cluster_key};
+    controller->writer = (struct cr_control_plane_status_writer){.client = client,
+                                                                 .recorder = cr_harness_recorder(controller->harness),
+                                                                 .own_writes = own_writes,
+                                                                 .key = cluster_key};
 }
 
 struct cr_control_plane_controller *
@@ -373,18 +348,19 @@ cr_control_plane_controller_new(const struct cr_control_plane_controller_options
 {
     struct cr_control_plane_controller *controller = cr_new(struct cr_control_plane_controller);
     controller->options = *options;
-    controller->own_writes = cr_own_writes_new();
     controller->metrics = cr_control_plane_metrics_new(options->metrics);
-    controller->lags = cr_stale_cache_counter(options->metrics);
-    controller->recorder = cr_recorder_new(options->client, "certroll");
-    cr_recorder_defer(controller->recorder, on_event_waiting, controller);
+    controller->harness = cr_harness_new(&(struct cr_harness_options){
+        .manager = options->manager,
+        .client = options->client,
+        .metrics = options->metrics,
+        .name = "controlplanepolicy",
+        .workers = WORKERS,
+        .what = "controlplanepolicy",
+        .reconcile = reconcile,
+        .look = look,
+        .arg = controller,
+    });
     controller->workloads = cr_control_plane_workloads_new(options->client);
-    controller->queue = cr_manager_add_controller(options->manager, &(struct cr_controller_options){
-                                                                        .name = "controlplanepolicy",
-                                                                        .workers = WORKERS,
-                                                                        .reconcile = reconcile,
-                                                                        .arg = controller,
-                                                                    });
     controller->cache = cr_control_plane_cache_new(&(struct cr_control_plane_cache_options){
         .client = options->client, .loop = options->loop, .on_change = on_change, .arg = controller});
     make_hands(controller);
@@ -397,8 +373,7 @@ void cr_control_plane_controller_free(struct cr_control_plane_controller *contro
         return;
     cr_control_plane_cache_free(controller->cache);
     cr_control_plane_workloads_free(controller->workloads);
-    cr_recorder_free(controller->recorder);
-    cr_own_writes_free(controller->own_writes);
+    cr_harness_free(controller->harness);
     cr_control_plane_metrics_free(controller->metrics);
     free(controller->refused);
     free(controller);

@@ -13,10 +13,10 @@
 #include "policy/controller/trust_bundles.h"
 #include "policy/controller/world.h"
 #include "policy/controller/zones.h"
-#include "cluster/stale_cache.h"
 #include "kube/object.h"
 #include "policy/rules/look_again.h"
 #include "policy/rules/plan.h"
+#include "runtime/harness.h"
 
 enum {
     /* Record, act, look at what was done: more rounds than that would be a circle. */
@@ -36,18 +36,16 @@ enum {
 
 struct cr_policy_controller {
     struct cr_policy_controller_options options;
+    struct cr_harness *harness;
     struct cr_catalogue_source *catalogues;
     struct cr_cache *cache;
     struct cr_secret_source *secrets;
     struct cr_zones *zones;
     struct cr_memory *memory;
     struct cr_reservations *reservations;
-    struct cr_recorder *recorder;
     struct cr_probe_slots *slots;
     struct cr_actor actor;
-    struct cr_own_writes *own_writes;
     struct cr_policy_metrics *metrics;
-    struct cr_metric *lags;
 };
 
 /* One policy during one reconcile: its status and version move when we write. */
@@ -67,7 +65,7 @@ struct reconcile_context {
 static void on_policy(void *arg, const char *key)
 {
     struct cr_policy_controller *controller = arg;
-    cr_queue_add(cr_manager_queue(controller->options.manager), key);
+    cr_queue_add(cr_harness_queue(controller->harness), key);
 }
 
 static void on_pod_gone(void *arg, const char *uid)
@@ -83,41 +81,12 @@ static void on_secret_unwanted(void *arg, const char *key)
     cr_secret_source_forget(controller->secrets, key);
 }
 
-static void requeue(struct reconcile_context *context, int64_t after_ms)
-{
-    struct cr_reconcile_result *result = context->result;
-    if (!after_ms || (result->requeue_after_ms && after_ms > result->requeue_after_ms))
-        return;
-    result->requeue_after_ms = after_ms;
-    result->low_priority = false;
-}
-
-/* The pause for what may come after the restarts of other policies: a status, a probe. */
-static void requeue_low(struct reconcile_context *context, int64_t after_ms)
-{
-    struct cr_reconcile_result *result = context->result;
-    if (!after_ms || (result->requeue_after_ms && after_ms >= result->requeue_after_ms))
-        return;
-    result->requeue_after_ms = after_ms;
-    result->low_priority = true;
-}
-
-/* A key that is no policy's, since it has no namespace: a worker emits the Event. */
 static const char catalogue_key[] = "/catalogue";
-
-/* The same for Events: one at a time, behind all other work. */
-static const char events_key[] = "/events";
-
-static void on_event_waiting(void *arg)
-{
-    struct cr_policy_controller *controller = arg;
-    cr_queue_add_low(cr_manager_queue(controller->options.manager), events_key, 0);
-}
 
 static void on_catalogue_news(void *arg)
 {
     struct cr_policy_controller *controller = arg;
-    cr_queue_add(cr_manager_queue(controller->options.manager), catalogue_key);
+    cr_queue_add(cr_harness_queue(controller->harness), catalogue_key);
 }
 
 /* Adds the key of each policy that is worked on. */
@@ -216,7 +185,7 @@ static bool report(struct reconcile_context *context, const struct cr_gathered *
     int64_t pause = plan->record_first ? 0 : status_pause_ms(context);
     if (pause) {
         /* Events are not emitted either: they follow from the difference that is still to be written. */
-        requeue_low(context, pause);
+        cr_requeue_low(context->result, pause);
         return true;
     }
     bool wrote = false;
@@ -260,12 +229,12 @@ static int64_t record_pause_ms(const struct reconcile_context *context)
         return 0;
     if (age < RECORD_PAUSE_MS)
         return RECORD_PAUSE_MS - age;
-    return cr_queue_urgent(cr_manager_queue(context->controller->options.manager)) ? 1 : 0;
+    return cr_queue_urgent(cr_harness_queue(context->controller->harness)) ? 1 : 0;
 }
 
 /* --- restarts under way, over all policies --- */
 
-/* A key that is no policy's: a place that no policy looks after goes to the next. */
+/* A place that no policy looks after goes to the next. */
 static const char limits_key[] = "/limits";
 enum { LIMITS_PAUSE_MS = 60 * 1000 };
 
@@ -303,7 +272,7 @@ static void expect_policies(struct cr_policy_controller *controller)
         return;
     list_policies(controller, &keys);
     cr_reservations_expect(controller->reservations, &keys, cr_clock_monotonic_ms());
-    cr_queue_add_low(cr_manager_queue(controller->options.manager), limits_key, LIMITS_PAUSE_MS);
+    cr_queue_add_low(cr_harness_queue(controller->harness), limits_key, LIMITS_PAUSE_MS);
 }
 
 /* Whether the policy waits for a place is known only when everything else is done. */
@@ -331,11 +300,11 @@ static bool round_of(struct reconcile_context *context, struct cr_gathered *gath
     cr_plan_make(&gathered->world, &plan);
     follow_restarts(context, gathered, &plan);
     if (plan.record_first && restart_ahead(context, gathered, &plan)) {
-        requeue_low(context, RECORD_PAUSE_MS);
+        cr_requeue_low(context->result, RECORD_PAUSE_MS);
         return true;
     }
     if (plan.record_first && !cr_act_may_evict(&context->controller->actor, gathered, &plan)) {
-        requeue(context, 1);
+        cr_requeue(context->result, 1);
         return true;
     }
     if (plan.record_first) {
@@ -346,15 +315,15 @@ static bool round_of(struct reconcile_context *context, struct cr_gathered *gath
     struct cr_error failed = {0};
     bool acted = cr_act(&context->controller->actor, gathered, &plan, &did, &failed);
     if (acted && gathered->outdated) {
-        requeue(context, 1);
+        cr_requeue(context->result, 1);
         return true;
     }
     if (acted && did && !last) {
         *again = true;
         return true;
     }
-    requeue(context, plan.restart_after_ms);
-    requeue_low(context, plan.requeue_after_ms);
+    cr_requeue(context->result, plan.restart_after_ms);
+    cr_requeue_low(context->result, plan.requeue_after_ms);
     if (!report(context, gathered, &plan, err))
         return false;
     if (acted)
@@ -381,14 +350,14 @@ static bool go_round(struct reconcile_context *context, const struct cr_world_so
         if (!round_of(context, gathered, i == ROUNDS_MAX - 1, &again, err))
             return false;
         if (!again) {
-            requeue_low(context, gathered->world.beyond.unseen ? UNSEEN_PAUSE_MS : 0);
+            cr_requeue_low(context->result, gathered->world.beyond.unseen ? UNSEEN_PAUSE_MS : 0);
             return true;
         }
         cr_policy_status_dispose(&gathered->status);
         cr_policy_status_copy(&gathered->status, &context->status);
         cr_world_refresh(source, gathered);
     }
-    requeue(context, 1);
+    cr_requeue(context->result, 1);
     return true;
 }
 
@@ -403,7 +372,7 @@ static void await_cache(struct reconcile_context *context)
         cr_memory_note_time(memory, key, now_ms);
     int64_t pause_ms = cr_look_again_ms(KINDS_PAUSE_MS, begun.count ? now_ms - begun.at_ms : 0);
     context->planned_soon = true;
-    requeue(context, pause_ms < KINDS_PAUSE_MOST_MS ? pause_ms : KINDS_PAUSE_MOST_MS);
+    cr_requeue(context->result, pause_ms < KINDS_PAUSE_MOST_MS ? pause_ms : KINDS_PAUSE_MOST_MS);
 }
 
 static void forget_wait(const struct reconcile_context *context)
@@ -435,7 +404,7 @@ static bool run_rounds(struct reconcile_context *context, struct cr_error *err)
     if (!go_round(context, &source, &gathered, err))
         return false;
     bool due = cr_trust_bundles_due(&context->controller->actor, &gathered, &context->status);
-    requeue_low(context, due ? 1 : look_again_ms);
+    cr_requeue_low(context->result, due ? 1 : look_again_ms);
     if (published)
         return true;
     *err = failed;
@@ -467,7 +436,7 @@ static bool report_invalid(struct reconcile_context *context, const struct cr_sn
                              .warning = true,
                              .reason = "Invalid",
                              .message = problem};
-    cr_recorder_emit(context->controller->recorder, &event);
+    cr_recorder_emit(cr_harness_recorder(context->controller->harness), &event);
     return true;
 }
 
@@ -499,7 +468,7 @@ static void forget(struct cr_policy_controller *controller, const char *key, con
     cr_autofree char *prefix = cr_asprintf("%s/", key);
     cr_memory_forget_keys(controller->memory, prefix);
     cr_memory_drop_note(controller->memory, key);
-    cr_own_writes_forget(controller->own_writes, key);
+    cr_own_writes_forget(cr_harness_own_writes(controller->harness), key);
     cr_reservations_forget(controller->reservations, key, cr_clock_monotonic_ms());
 }
 
@@ -512,49 +481,42 @@ static struct cr_packed *look(void *arg, const char *kind, const char *ns, const
                                           : cr_cache_workload_packed(controller->cache, ns, kind, name);
 }
 
-static bool cache_lags(const struct reconcile_context *context)
-{
-    struct cr_policy_controller *controller = context->controller;
-    return cr_stale_cache_waits(controller->own_writes, context->key, "policy", controller->lags, look, controller);
-}
-
 /* True: not yet, and the key comes again. This is cheap: the echoes of our own writes end here. */
 static bool must_wait(struct reconcile_context *context)
 {
     int64_t pause = record_pause_ms(context);
-    requeue_low(context, pause);
+    cr_requeue_low(context->result, pause);
     if (pause)
         return true;
-    if (!cache_lags(context))
+    if (!cr_harness_cache_lags(context->controller->harness, context->key))
         return false;
-    requeue_low(context, LAG_PAUSE_MS);
+    cr_requeue_low(context->result, LAG_PAUSE_MS);
     return true;
 }
 
-static bool reconcile_other(struct cr_policy_controller *controller, const char *key)
+/* --- chores --- */
+
+static void say_catalogue_news(void *arg)
 {
-    if (cr_streq(key, catalogue_key)) {
-        cr_catalogue_source_emit_event(controller->catalogues, controller->recorder);
-        return true;
-    }
-    if (cr_streq(key, limits_key)) {
-        cr_reservations_sweep(controller->reservations, cr_clock_monotonic_ms());
-        cr_queue_add_low(cr_manager_queue(controller->options.manager), limits_key, LIMITS_PAUSE_MS);
-        return true;
-    }
-    if (!cr_streq(key, events_key))
-        return false;
-    if (cr_recorder_send(controller->recorder))
-        on_event_waiting(controller);
-    return true;
+    struct cr_policy_controller *controller = arg;
+    cr_catalogue_source_emit_event(controller->catalogues, cr_harness_recorder(controller->harness));
 }
+
+static void sweep_limits(void *arg)
+{
+    const struct cr_policy_controller *controller = arg;
+    cr_reservations_sweep(controller->reservations, cr_clock_monotonic_ms());
+    cr_queue_add_low(cr_harness_queue(controller->harness), limits_key, LIMITS_PAUSE_MS);
+}
+
+static const struct cr_chore chores[] = {{catalogue_key, say_catalogue_news}, {limits_key, sweep_limits}, {0}};
+
+/* --- one key --- */
 
 static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err)
 {
     struct cr_policy_controller *controller = arg;
     expect_policies(controller);
-    if (reconcile_other(controller, key))
-        return true;
     cr_autofree char *ns = NULL;
     const char *name = NULL;
     if (!split_key(key, &ns, &name))
@@ -600,7 +562,6 @@ static void register_metrics(struct cr_policy_controller *controller, struct cr_
                            "Pages of sidecars that were asked for, by outcome.", CR_LABELS("namespace", "outcome"));
     actor->evictions = cr_metrics_counter(metrics, "certroll_evictions_total", "Pods evicted by what for.",
                                           CR_LABELS("namespace", "reason"));
-    controller->lags = cr_stale_cache_counter(metrics);
 }
 
 struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_controller_options *options,
@@ -608,6 +569,14 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
 {
     CR_CLEANUP(cr_policy_controller) struct cr_policy_controller *controller = cr_new(struct cr_policy_controller);
     controller->options = *options;
+    controller->harness = cr_harness_new(&(struct cr_harness_options){.manager = options->manager,
+                                                                      .client = options->client,
+                                                                      .metrics = options->metrics,
+                                                                      .what = "policy",
+                                                                      .chores = chores,
+                                                                      .reconcile = reconcile,
+                                                                      .look = look,
+                                                                      .arg = controller});
     const struct cr_catalogue_source_options catalogue_options = {.manager = options->manager,
                                                                   .client = options->client,
                                                                   .loop = options->loop,
@@ -627,10 +596,7 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
                                                                                      .on_place = on_place,
                                                                                      .on_unseen_end = on_unseen_end,
                                                                                      .arg = controller});
-    controller->own_writes = cr_own_writes_new();
     controller->slots = cr_probe_slots_new();
-    controller->recorder = cr_recorder_new(options->client, "certroll");
-    cr_recorder_defer(controller->recorder, on_event_waiting, controller);
     struct cr_cache_options cache_options = {
         .namespaces = options->namespaces,
         .secret_scope = options->secret_scope,
@@ -643,14 +609,13 @@ struct cr_policy_controller *cr_policy_controller_new(const struct cr_policy_con
     controller->cache = cr_cache_new(options->manager, options->client, options->loop, &cache_options);
     controller->secrets = cr_secret_source_new(controller->cache, options->client, options->operator_namespace);
     controller->actor = (struct cr_actor){.client = options->client,
-                                          .recorder = controller->recorder,
+                                          .recorder = cr_harness_recorder(controller->harness),
                                           .memory = controller->memory,
                                           .reservations = controller->reservations,
                                           .canaries = options->canaries,
                                           .slots = controller->slots,
-                                          .own_writes = controller->own_writes};
+                                          .own_writes = cr_harness_own_writes(controller->harness)};
     register_metrics(controller, options->metrics);
-    cr_manager_set_reconciler(options->manager, reconcile, controller);
     return cr_steal(&controller);
 }
 
@@ -660,14 +625,13 @@ void cr_policy_controller_free(struct cr_policy_controller *controller)
         return;
     cr_secret_source_free(controller->secrets);
     cr_cache_free(controller->cache);
-    cr_recorder_free(controller->recorder);
     cr_probe_slots_free(controller->slots);
-    cr_own_writes_free(controller->own_writes);
     cr_policy_metrics_free(controller->metrics);
     cr_reservations_free(controller->reservations);
     cr_memory_free(controller->memory);
     cr_zones_free(controller->zones);
     cr_catalogue_source_free(controller->catalogues);
+    cr_harness_free(controller->harness);
     free(controller);
 }
 

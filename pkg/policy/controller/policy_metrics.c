@@ -6,7 +6,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/packing.h"
 #include "base/strings.h"
 #include "base/strmap.h"
 #include "base/strvec.h"
@@ -52,53 +51,15 @@ struct cr_policy_metrics {
     struct cr_metric *restart_seconds;
 
     pthread_mutex_t lock;    /* guards what is below */
-    struct cr_strmap *shown; /* by namespace/name: struct cr_pack of a struct shown, since most of its numbers are 0 */
+    struct cr_strmap *shown; /* by namespace/name */
     struct cr_strmap *totals;
 };
 
-static void shown_dispose(struct shown *shown)
+static void shown_free(void *value)
 {
+    struct shown *shown = value;
     cr_strvec_dispose(&shown->series);
-}
-CR_DEFINE_DISPOSE(shown, struct shown, shown_dispose)
-
-static void pack_counts(struct cr_buf *out, const int *counts, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        cr_pack_int(out, counts[i]);
-}
-
-static void unpack_counts(struct cr_unpacking *from, int *counts, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        counts[i] = (int)cr_unpack_int(from);
-}
-
-/* Owned. */
-static struct cr_pack *keep(const struct shown *shown)
-{
-    CR_CLEANUP(cr_buf) struct cr_buf packed = {0};
-    pack_counts(&packed, shown->tally.states, STATES);
-    pack_counts(&packed, shown->tally.blocked, CR_HOLDS);
-    pack_counts(&packed, shown->tally.decisions, DECISIONS);
-    pack_counts(&packed, shown->tally.pods, EVIDENCE);
-    pack_counts(&packed, &shown->tally.pending, 1);
-    cr_pack_texts(&packed, &shown->series);
-    return cr_pack_keep(&packed);
-}
-
-static struct shown recall(const struct cr_pack *kept)
-{
-    struct shown shown = {0};
-    struct cr_unpacking from = cr_pack_open(kept);
-    unpack_counts(&from, shown.tally.states, STATES);
-    unpack_counts(&from, shown.tally.blocked, CR_HOLDS);
-    unpack_counts(&from, shown.tally.decisions, DECISIONS);
-    unpack_counts(&from, shown.tally.pods, EVIDENCE);
-    unpack_counts(&from, &shown.tally.pending, 1);
-    cr_unpack_texts(&from, &shown.series);
-    cr_unpacking_end(&from);
-    return shown;
+    free(shown);
 }
 
 static void register_gauges(struct cr_policy_metrics *m, struct cr_metrics *metrics)
@@ -164,7 +125,7 @@ struct cr_policy_metrics *cr_policy_metrics_new(struct cr_metrics *metrics)
     register_series(m, metrics);
     register_totals(m, metrics);
     pthread_mutex_init(&m->lock, NULL);
-    m->shown = cr_strmap_new(free);
+    m->shown = cr_strmap_new(shown_free);
     m->totals = cr_strmap_new(free);
     return m;
 }
@@ -349,13 +310,15 @@ static void move_series(struct cr_policy_metrics *m, const char *ns, const char 
 }
 
 /* What was shown of the policy before; nothing for a new policy. */
-static struct shown shown_of(struct cr_policy_metrics *m, const char *ns, const char *key)
+static struct shown *shown_of(struct cr_policy_metrics *m, const char *ns, const char *key)
 {
-    const struct cr_pack *kept = cr_strmap_get(m->shown, key);
-    if (kept)
-        return recall(kept);
+    struct shown *shown = cr_strmap_get(m->shown, key);
+    if (shown)
+        return shown;
+    shown = cr_new(struct shown);
+    cr_strmap_set(m->shown, key, shown);
     totals_of(m, ns)->policies++;
-    return (struct shown){0};
+    return shown;
 }
 
 /* --- gauges --- */
@@ -369,14 +332,13 @@ void cr_policy_metrics_show(struct cr_policy_metrics *m, const char *ns, const c
     struct tally tally = {0};
     count(status, &tally);
     pthread_mutex_lock(&m->lock);
-    CR_CLEANUP(shown) struct shown shown = shown_of(m, ns, key);
+    struct shown *shown = shown_of(m, ns, key);
     struct namespace_totals *totals = totals_of(m, ns);
-    show_policy(m, ns, name, &shown.tally, &tally);
-    move_sums(&totals->sums, &shown.tally, &tally);
+    show_policy(m, ns, name, &shown->tally, &tally);
+    move_sums(&totals->sums, &shown->tally, &tally);
     show_totals(m, ns, totals);
-    move_series(m, ns, name, &shown, world, status);
-    shown.tally = tally;
-    cr_strmap_set(m->shown, key, keep(&shown));
+    move_series(m, ns, name, shown, world, status);
+    shown->tally = tally;
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -387,13 +349,13 @@ void cr_policy_metrics_forget(struct cr_policy_metrics *m, const char *ns, const
     static const struct tally none = {0};
     cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
     pthread_mutex_lock(&m->lock);
-    cr_autofree struct cr_pack *kept = cr_strmap_take(m->shown, key);
-    if (kept) {
-        CR_CLEANUP(shown) struct shown shown = recall(kept);
+    struct shown *shown = cr_strmap_get(m->shown, key);
+    if (shown) {
         struct namespace_totals *totals = totals_of(m, ns);
-        show_policy(m, ns, name, &shown.tally, &none);
-        move_sums(&totals->sums, &shown.tally, &none);
-        move_series(m, ns, name, &shown, NULL, NULL);
+        show_policy(m, ns, name, &shown->tally, &none);
+        move_sums(&totals->sums, &shown->tally, &none);
+        move_series(m, ns, name, shown, NULL, NULL);
+        cr_strmap_remove(m->shown, key);
         if (--totals->policies) {
             show_totals(m, ns, totals);
         } else {

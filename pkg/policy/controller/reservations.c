@@ -5,7 +5,6 @@
 #include <sys/queue.h>
 
 #include "base/alloc.h"
-#include "base/intern.h"
 #include "base/strings.h"
 #include "base/strmap.h"
 #include "policy/rules/look_again.h"
@@ -26,9 +25,9 @@ struct namespace_load {
 struct slot {
     TAILQ_ENTRY(slot) link;
     struct namespace_load *load;
-    const char *key; /* "ns/kind/name"; interned, as are the others */
-    const char *kind;
-    const char *name;
+    char *key; /* "ns/kind/name" */
+    char *kind;
+    char *name;
     int claims;  /* policies that restart it */
     bool rolls;  /* a rollout was begun here */
     bool evicts; /* its pods are evicted from here */
@@ -48,7 +47,7 @@ struct claim {
 
 struct party { /* a policy */
     TAILQ_ENTRY(party) link;
-    const char *policy; /* interned */
+    char *policy;
     struct namespace_load *load;
     struct claim *claims;
     size_t claims_len;
@@ -85,9 +84,9 @@ static void load_free(void *value)
 static void slot_free(void *value)
 {
     struct slot *slot = value;
-    cr_intern_release(slot->key);
-    cr_intern_release(slot->kind);
-    cr_intern_release(slot->name);
+    free(slot->key);
+    free(slot->kind);
+    free(slot->name);
     free(slot);
 }
 
@@ -97,7 +96,7 @@ static void party_free(void *value)
     for (size_t i = 0; i < party->claims_len; i++)
         free(party->claims[i].version);
     free(party->claims);
-    cr_intern_release(party->policy);
+    free(party->policy);
     free(party);
 }
 
@@ -147,7 +146,7 @@ static struct party *party_of(struct cr_reservations *all, const char *policy)
     if (party)
         return party;
     party = cr_new(struct party);
-    party->policy = cr_intern(policy);
+    party->policy = cr_strdup(policy);
     cr_strmap_set(all->parties, policy, party);
     return party;
 }
@@ -183,11 +182,10 @@ static struct slot *add_slot(struct cr_reservations *all, struct namespace_load 
                              int64_t now_ms)
 {
     struct slot *slot = cr_new(struct slot);
-    cr_autofree char *key = cr_asprintf("%s/%s/%s", load->ns, workload.kind, workload.name);
     *slot = (struct slot){.load = load,
-                          .key = cr_intern(key),
-                          .kind = cr_intern(workload.kind),
-                          .name = cr_intern(workload.name),
+                          .key = cr_asprintf("%s/%s/%s", load->ns, workload.kind, workload.name),
+                          .kind = cr_strdup(workload.kind),
+                          .name = cr_strdup(workload.name),
                           .held = true,
                           .since_ms = now_ms};
     all->held++;

@@ -11,8 +11,8 @@
 #include "trust/controller/domain_acts.h"
 #include "trust/controller/domain_metrics.h"
 #include "trust/controller/domain_world.h"
-#include "cluster/stale_cache.h"
 #include "kube/object.h"
+#include "runtime/harness.h"
 
 enum {
     DEFAULT_WORKERS = 2,
@@ -37,12 +37,9 @@ enum {
 
 struct cr_domain_controller {
     struct cr_domain_controller_options options;
-    struct cr_queue *queue;
+    struct cr_harness *harness;
     struct cr_memory *memory;
-    struct cr_own_writes *own_writes;
-    struct cr_recorder *recorder;
     struct cr_domain_metrics *metrics;
-    struct cr_metric *lags;
     struct cr_domain_actor actor;
 };
 
@@ -58,26 +55,10 @@ struct reconcile_context {
     struct cr_reconcile_result *result;
 };
 
-/* A key that is no domain's: a worker sends Events, one at a time, behind all other work. */
-static const char events_key[] = "/";
-
 static void on_domain(void *arg, const char *key)
 {
     struct cr_domain_controller *controller = arg;
-    cr_queue_add(controller->queue, key);
-}
-
-static void on_event_waiting(void *arg)
-{
-    struct cr_domain_controller *controller = arg;
-    cr_queue_add_low(controller->queue, events_key, 0);
-}
-
-static void requeue(struct reconcile_context *context, int64_t after_ms)
-{
-    struct cr_reconcile_result *result = context->result;
-    if (after_ms && (!result->requeue_after_ms || after_ms < result->requeue_after_ms))
-        result->requeue_after_ms = after_ms;
+    cr_queue_add(cr_harness_queue(controller->harness), key);
 }
 
 /* --- status --- */
@@ -139,7 +120,7 @@ static void say(const struct reconcile_context *context, bool warning, const cha
                                    .reason = reason,
                                    .message = message};
     cr_autofree char *title = cr_domain_title(domain);
-    cr_recorder_emit(context->controller->recorder, &event);
+    cr_recorder_emit(cr_harness_recorder(context->controller->harness), &event);
     cr_log(warning ? CR_LOG_WARN : CR_LOG_INFO, message, {"domain", title}, {"reason", reason});
 }
 
@@ -148,7 +129,7 @@ static bool report(struct reconcile_context *context, const struct cr_domain_pla
 {
     int64_t pause = plan->record_first || context->acted ? 0 : status_pause_ms(context);
     if (pause) {
-        requeue(context, pause);
+        cr_requeue(context->result, pause);
         return true;
     }
     bool wrote = false;
@@ -173,7 +154,7 @@ static bool report_problem(struct reconcile_context *context, const struct cr_er
                                           .now_ms = cr_clock_wall_ms()};
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
     cr_domain_plan_make(&world, &plan);
-    requeue(context, PERSON_PAUSE_MS);
+    cr_requeue(context->result, PERSON_PAUSE_MS);
     return report(context, &plan, err);
 }
 
@@ -188,15 +169,15 @@ static bool round_of(struct reconcile_context *context, struct cr_domain_gathere
     if (plan.record_first)
         return report(context, &plan, err);
     if (plan.status.stage != CR_STAGE_IDLE || gathered->trust_under_way)
-        requeue(context, cr_domain_act_canaries(&controller->actor, gathered));
+        cr_requeue(context->result, cr_domain_act_canaries(&controller->actor, gathered));
     struct cr_error failed = {0};
     bool acted = cr_domain_act(&controller->actor, gathered, &plan, again, &failed);
     context->acted = context->acted || *again;
     if (acted && *again)
         return true;
     *again = false;
-    requeue(context, plan.requeue_after_ms);
-    requeue(context, gathered->look_again_ms);
+    cr_requeue(context->result, plan.requeue_after_ms);
+    cr_requeue(context->result, gathered->look_again_ms);
     if (!acted && (failed.kind == CR_ERR_FORBIDDEN || failed.kind == CR_ERR_INVALID))
         return report_problem(context, &failed, err);
     if (!report(context, &plan, err))
@@ -238,7 +219,7 @@ static void note_circle(struct reconcile_context *context)
     cr_autofree char *key = note_key(context, "circle");
     cr_memory_note_time(memory, key, cr_clock_monotonic_ms());
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(memory, key);
-    requeue(context, circle_pause_ms(note.count));
+    cr_requeue(context->result, circle_pause_ms(note.count));
     cr_autofree char *title = cr_domain_title(context->domain);
     cr_log(CR_LOG_WARN, "what is published does not stay as it was written: somebody else changes it, or a webhook",
            {"domain", title});
@@ -262,7 +243,7 @@ static bool let_others(struct reconcile_context *context, const struct cr_domain
     cr_autofree char *key = note_key(context, "long");
     cr_memory_note_time(context->controller->memory, key, cr_clock_monotonic_ms());
     CR_CLEANUP(cr_note) struct cr_note note = cr_memory_note(context->controller->memory, key);
-    requeue(context, note.count > LONG_PASSES_MAX ? circle_pause_ms(note.count - LONG_PASSES_MAX) : PACE_MS);
+    cr_requeue(context->result, note.count > LONG_PASSES_MAX ? circle_pause_ms(note.count - LONG_PASSES_MAX) : PACE_MS);
     return report(context, &plan, err);
 }
 
@@ -270,7 +251,7 @@ static bool run(struct reconcile_context *context, struct cr_error *err)
 {
     struct cr_domain_controller *controller = context->controller;
     if (waits_for_namespaces(context)) {
-        requeue(context, NAMESPACES_PAUSE_MS);
+        cr_requeue(context->result, NAMESPACES_PAUSE_MS);
         return true;
     }
     CR_CLEANUP(cr_catalogue_hold)
@@ -285,7 +266,7 @@ static bool run(struct reconcile_context *context, struct cr_error *err)
     if (!cr_domain_world_gather(&source, context->domain, &context->status, &gathered, &failed))
         return report_unread(context, &failed, err);
     cr_cache_domain_wants(controller->options.cache, context->key, &gathered.secrets);
-    requeue(context, RESYNC_MS);
+    cr_requeue(context->result, RESYNC_MS);
     int64_t end_ms = cr_clock_monotonic_ms() + CR_DOMAIN_WORK_MS;
     for (int i = 0; i < ROUNDS_MAX; i++) {
         bool again = false;
@@ -334,12 +315,6 @@ static struct cr_packed *look(void *arg, const char *kind, const char *ns, const
     return cr_cache_domain_packed(controller->options.cache, cr_or_empty(ns), name);
 }
 
-static bool cache_lags(const struct reconcile_context *context)
-{
-    struct cr_domain_controller *controller = context->controller;
-    return cr_stale_cache_waits(controller->own_writes, context->key, "domain", controller->lags, look, controller);
-}
-
 /* In ms; 0: now. objects: of its last reconcile. */
 static int64_t pace_ms(const struct reconcile_context *context, size_t objects)
 {
@@ -358,9 +333,9 @@ static int64_t pace_ms(const struct reconcile_context *context, size_t objects)
 static bool must_wait(struct reconcile_context *context)
 {
     int64_t pause = pace_ms(context, context->recorded.objects_len);
-    if (!pause && cache_lags(context))
+    if (!pause && cr_harness_cache_lags(context->controller->harness, context->key))
         pause = LAG_PAUSE_MS;
-    requeue(context, pause);
+    cr_requeue(context->result, pause);
     if (pause)
         return true;
     cr_autofree char *key = note_key(context, "turn");
@@ -376,7 +351,7 @@ static void forget(struct cr_domain_controller *controller, const char *key, con
     cr_autofree char *prefix = cr_asprintf("%s/", key);
     cr_cache_domain_wants(controller->options.cache, key, &nothing);
     cr_memory_forget_keys(controller->memory, prefix);
-    cr_own_writes_forget(controller->own_writes, key);
+    cr_own_writes_forget(cr_harness_own_writes(controller->harness), key);
     cr_domain_metrics_forget(controller->metrics, ns, name);
 }
 
@@ -410,11 +385,6 @@ static bool reconcile_domain(struct cr_domain_controller *controller, const char
 static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err)
 {
     struct cr_domain_controller *controller = arg;
-    if (cr_streq(key, events_key)) {
-        if (cr_recorder_send(controller->recorder))
-            on_event_waiting(controller);
-        return true;
-    }
     const char *slash = strchr(key, '/');
     if (!slash)
         return cr_error_set(err, CR_ERR_INTERNAL, "'%s' is not a key", key);
@@ -434,22 +404,22 @@ struct cr_domain_controller *cr_domain_controller_new(const struct cr_domain_con
     struct cr_domain_controller *controller = cr_new(struct cr_domain_controller);
     controller->options = *options;
     controller->memory = cr_memory_new();
-    controller->own_writes = cr_own_writes_new();
     controller->metrics = cr_domain_metrics_new(options->metrics);
-    controller->lags = cr_stale_cache_counter(options->metrics);
-    controller->recorder = cr_recorder_new(options->client, "certroll");
-    cr_recorder_defer(controller->recorder, on_event_waiting, controller);
+    controller->harness = cr_harness_new(&(struct cr_harness_options){
+        .manager = options->manager,
+        .client = options->client,
+        .metrics = options->metrics,
+        .name = "trustdomain",
+        .workers = options->workers ? options->workers : DEFAULT_WORKERS,
+        .what = "domain",
+        .reconcile = reconcile,
+        .look = look,
+        .arg = controller,
+    });
     controller->actor = (struct cr_domain_actor){.client = options->client,
                                                  .memory = controller->memory,
-                                                 .own_writes = controller->own_writes,
+                                                 .own_writes = cr_harness_own_writes(controller->harness),
                                                  .canaries = options->canaries};
-    controller->queue = cr_manager_add_controller(options->manager,
-                                                  &(struct cr_controller_options){
-                                                      .name = "trustdomain",
-                                                      .workers = options->workers ? options->workers : DEFAULT_WORKERS,
-                                                      .reconcile = reconcile,
-                                                      .arg = controller,
-                                                  });
     cr_cache_watch_domains(options->cache, &(struct cr_domain_listener){.on_domain = on_domain, .arg = controller});
     return controller;
 }
@@ -458,8 +428,7 @@ void cr_domain_controller_free(struct cr_domain_controller *controller)
 {
     if (!controller)
         return;
-    cr_recorder_free(controller->recorder);
-    cr_own_writes_free(controller->own_writes);
+    cr_harness_free(controller->harness);
     cr_domain_metrics_free(controller->metrics);
     cr_memory_free(controller->memory);
     free(controller);

@@ -69,6 +69,7 @@ _SECONDS_OF_ALL = {
     "test_crash_matrix": 390,
     "test_flapping": 320,
     "test_budgets": 200,
+    "test_chart": 190,
 }
 _USUAL = 12
 

@@ -16,7 +16,7 @@ _MOST_WORDS_OF_DOCS = 40_000  # written by hand; whoever writes more shortens wh
 
 def problems(root: Path) -> Iterator[str]:
     """Each in one line, with the page."""
-    for page in [*sorted(root.glob("*.md")), *sorted(root.glob("docs/**/*.md")), *sorted(root.glob("pkg/**/*.md"))]:
+    for page in [*sorted(root.glob("*.md")), *sorted(root.glob("docs/**/*.md")), *sorted(root.glob("pkg/**/*.md")), *sorted(root.glob("charts/*/*.md"))]:
         text = page.read_text()
         for link in _LINK.findall(text):
             if not re.match(r"[a-z]+:", link) and not _leads_somewhere(page, link):

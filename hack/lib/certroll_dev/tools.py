@@ -135,6 +135,9 @@ SOURCES: tuple[Source, ...] = (
         "toxiproxy", "github.com/Shopify/toxiproxy/v2", {"toxiproxy-server": "github.com/Shopify/toxiproxy/v2/cmd/server"}
     ),
     GoModule("certcheck", "software.sslmate.com/src/go-pkcs12", {"certcheck": "."}),
+    GoModule(
+        "helm", "helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"}, {"helm.sh/helm/v3/internal/version.version": "{version}"}
+    ),
     GoModule("kwok", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}),
     # Its go.mod has the `replace` lines of its own: without them its Kubernetes modules have no versions.
     GoModule(

@@ -38,7 +38,8 @@ class Prometheus:
         groups: Any = yaml.safe_load(RULES.read_text())["spec"]
         for group in groups["groups"]:
             for rule in group["rules"]:
-                rule["for"] = _WAIT if "for" in rule else "0s"
+                if "alert" in rule:
+                    rule["for"] = _WAIT if "for" in rule else "0s"
         (folder / "rules.yaml").write_text(yaml.safe_dump(groups))
         (folder / "prometheus.yaml").write_text(yaml.safe_dump({
             "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
@@ -72,6 +73,14 @@ class Prometheus:
         answer = json.loads(self._get("/api/v1/alerts").stdout)
         alerts = [each["labels"] for each in answer["data"]["alerts"] if each["state"] == "firing"]
         return {(labels["alertname"].removeprefix("Certroll"), labels.get("policy", labels.get("domain", ""))) for labels in alerts}
+
+    def query(self, text: str) -> list[Any]:
+        """The series that it answers with; fails when it refuses the query."""
+        words = ("curl", "-sS", "--max-time", "10", "--get", "--data-urlencode", f"query={text}", f"http://{_ADDRESS}/api/v1/query")
+        answer = json.loads(self._plane.run(*words).stdout)
+        assert answer["status"] == "success", f"{text}: {answer}"
+        found: list[Any] = answer["data"]["result"]
+        return found
 
     def wait_exactly(self, expected: set[tuple[str, str]]) -> None:
         """Until these fire, and no others."""

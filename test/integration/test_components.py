@@ -158,6 +158,28 @@ def test_metrics_over_tls_need_no_right(control_plane: ControlPlane, copies: Pat
         assert {probe["httpGet"].get("scheme", "HTTP") for probe in (pod["containers"][0][f"{kind}Probe"] for kind in ("liveness", "readiness"))} == {"HTTP"}
 
 
+def test_monitors_find_the_ports_that_have_metrics(control_plane: ControlPlane, copies: Path) -> None:
+    built = _built(control_plane, copies, "cluster-wide", ("monitors",))
+    monitors = {obj["kind"]: obj["spec"] for obj in built if obj["kind"].endswith("Monitor")}
+    [service] = [obj for obj in built if obj["kind"] == "Service"]
+    assert monitors["ServiceMonitor"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    [endpoint] = monitors["ServiceMonitor"]["endpoints"]
+    assert [(endpoint["port"], endpoint["scheme"])] == [(port["name"], port["appProtocol"]) for port in service["spec"]["ports"]]
+    assert endpoint["honorLabels"]
+    texts = [(copies / folder / "kustomization.yaml").read_text() for folder in ("sidecar/component", "shutdown-manager/sidecar")]
+    ports = [port["port"] for port in monitors["PodMonitor"]["podMetricsEndpoints"]]
+    assert all(f"{{name: {port}, containerPort: " in text for port, text in zip(ports, texts, strict=True))
+
+
+def test_each_dashboard_is_a_config_map_for_grafana_s_sidecar(control_plane: ControlPlane, copies: Path) -> None:
+    built = _kustomized(control_plane, copies, [], ["components/grafana-dashboards"])
+    files = {path.name: path.read_text() for path in (copies / "components" / "grafana-dashboards").glob("*.json")}
+    assert {name: text for obj in built for name, text in obj["data"].items()} == files
+    for obj in built:
+        assert (obj["kind"], obj["metadata"]["namespace"]) == ("ConfigMap", "certroll-system")
+        assert obj["metadata"]["labels"]["grafana_dashboard"] == "1" and len(obj["data"]) == 1
+
+
 # --- who may reach whom
 
 
@@ -222,11 +244,11 @@ def test_nobody_may_reach_certgen(control_plane: ControlPlane, copies: Path, pro
 
 _ALL = (
     *(((f"overlays/{path.name}",), ()) for path in sorted((ROOT / "manifests" / "overlays").iterdir())),
-    # Of a kind that only the Prometheus operator brings: prometheus-rules (test_metrics.py).
+    # Of kinds that only the Prometheus operator brings: prometheus-rules (test_metrics.py), monitors.
     *(
         (("overlays/namespaced",), (f"components/{path.name}",))
         for path in sorted((ROOT / "manifests" / "components").iterdir())
-        if path.name != "prometheus-rules"
+        if path.name not in ("prometheus-rules", "monitors")
     ),
     *(((f"certgen/{profile}",), ("certgen/staged", "certgen/network-policy")) for profile in ("contour", "envoy-gateway")),
 )

@@ -16,7 +16,7 @@ from control_plane import ROOT, ControlPlane
 
 Object = dict[str, Any]
 PLANE, WORKERS = "certroll-node-agent-control-plane", "certroll-node-agent-workers"
-COMPONENTS = ("count-tokens", "kubelet-restart", "without-node-claim")
+COMPONENTS = ("count-tokens", "kubelet-restart", "pod-monitor", "without-node-claim")
 # What is of the kubelet's own, or of others, in its folder.
 COVERED = {f"/var/lib/kubelet/{name}" for name in ("pods", "plugins", "plugins_registry", "pod-resources", "device-plugins")}
 HOST = {"kubernetes": "/etc/kubernetes", "kubelet": "/var/lib/kubelet", "proc": "/proc"}
@@ -177,6 +177,23 @@ def test_kubelets_are_restarted_by_those_whose_component_it_is(
         assert _rules(built, name) == REPORTS | TURNS
 
 
+def test_only_its_component_serves_metrics_beyond_the_node(control_plane: ControlPlane, copies: Path) -> None:
+    """By default they are where the probes are, at 127.0.0.1."""
+    built, without = _built(control_plane, copies, "pod-monitor"), _built(control_plane, copies)
+    [monitor] = [obj for obj in built if obj["kind"] == "PodMonitor"]
+    [labels, either] = [monitor["spec"]["selector"][how] for how in ("matchLabels", "matchExpressions")]
+    for name in (PLANE, WORKERS):
+        container, before = _container(built, name), _container(without, name)
+        assert container["args"] == [*before["args"], "--metrics-bind-address=$(HOST_IP):9952", "--health-probe-bind-address=127.0.0.1:9951"]
+        assert "ports" not in before and [(port["name"], port["containerPort"]) for port in container["ports"]] == [("metrics", 9952)]
+        assert {"name": "HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}} in container["env"]
+        for probe in ("livenessProbe", "readinessProbe"):
+            assert (container[probe]["httpGet"]["host"], container[probe]["httpGet"]["port"]) == ("127.0.0.1", 9951)
+        of_pods = _named(built, "DaemonSet", name)["spec"]["template"]["metadata"]["labels"]
+        assert labels.items() <= of_pods.items() and of_pods[either[0]["key"]] in either[0]["values"]
+    assert [endpoint["port"] for endpoint in monitor["spec"]["podMetricsEndpoints"]] == ["metrics"]
+
+
 def test_only_its_component_lets_the_policy_warn(control_plane: ControlPlane, copies: Path) -> None:
     def actions(*components: str) -> Any:
         built = _built(control_plane, copies, *components)
@@ -191,7 +208,7 @@ def test_components_go_together_in_any_order(control_plane: ControlPlane, copies
     for components in itertools.permutations(COMPONENTS):
         built = _built(control_plane, copies, *components)
         args = _container(built, WORKERS)["args"]
-        assert args[:3] == ["--allow-restart=kubelet", "--proc=/host/proc", "--count-tokens=true"] and len(args) == 4
+        assert args[:3] == ["--allow-restart=kubelet", "--proc=/host/proc", "--count-tokens=true"] and len(args) == 6
         assert _capabilities(built, WORKERS) == ROOT_OF_HOST | {"DAC_READ_SEARCH"} == _capabilities(built, PLANE)
 
 
@@ -199,6 +216,8 @@ def test_components_go_together_in_any_order(control_plane: ControlPlane, copies
 def test_the_api_server_takes_them(control_plane: ControlPlane, copies: Path, components: tuple[str, ...]) -> None:
     """All but what has to be in a namespace that is not there yet, and that in one that is."""
     for obj in _built(control_plane, copies, *components):
+        if obj["kind"] == "PodMonitor":  # of the Prometheus operator
+            continue
         if obj["metadata"].get("namespace") == "certroll-nodes":
             obj["metadata"]["namespace"] = "kube-system"
         applied = control_plane.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-", input=json.dumps(obj))

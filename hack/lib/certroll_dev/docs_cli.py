@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from . import api_docs, catalogue_docs, crd_kinds, fuzz_docs, limits_docs, pages, picture, readmes, rights_docs, rows_docs, selection_docs, situations_docs, ui
+from . import api_docs, catalogue_docs, crd_kinds, dashboards, declared_metrics, fuzz_docs, limits_docs, pages, picture, readmes, rights_docs, rows_docs, selection_docs, situations_docs, ui
 from .paths import REPOSITORY
 
 # From the page as it is, and the folder of the checkout, to the page as it should be.
@@ -34,7 +34,8 @@ def run(arguments: list[str]) -> int:
         "from their one source, docs/api.md from the CRDs' schemas, docs/catalogue.md from the catalogue, "
         "the table of docs/fuzzing.md from the fuzz targets, the table of docs/limits.md from the code, the picture of README.md, the rules in docs/rights.md "
         "from the manifests, docs/control-plane-rows.md and docs/situations.md from what tests have seen, tables of docs/development.md from test/selection.toml.",
-        epilog="Links of all pages are checked as well, how long README.md and docs/design.md are, and all of docs/, and that what the pages of pkg/ name is there. Pages: " + " ".join(_PAGES),
+        epilog="Links of all pages are checked as well, how long README.md and docs/design.md are, and all of docs/, and that what the pages of pkg/ name is there; "
+        "that the tables of metrics are those of the code, and that alerts and dashboards read metrics that exist. Pages: " + " ".join(_PAGES),
     )
     parser.add_argument("pages", metavar="PAGE", nargs="*", choices=[*_PAGES, []], help="default: all of them")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is not current")
@@ -47,7 +48,7 @@ def run(arguments: list[str]) -> int:
             stale = True
             if options.check:
                 ui.warn(f"{path} is not what its data say: run hack/docs {page}")
-    broken = [*pages.problems(REPOSITORY), *readmes.problems(REPOSITORY)]
+    broken = [problem for of in (pages, readmes, declared_metrics, dashboards) for problem in of.problems(REPOSITORY)]
     for problem in broken:
         ui.warn(problem)
     return 1 if (stale and options.check) or broken else 0

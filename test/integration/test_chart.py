@@ -63,6 +63,12 @@ def _named_secrets(namespace: str, *names: str) -> list[Object]:
 
 _ON = {"enabled": True}
 _SCRAPER = {"cert": {"secret": {"name": "scraper", "key": "tls.crt"}}, "keySecret": {"name": "scraper", "key": "tls.key"}}
+# What metrics-tls has users add to the monitor, with the certificate that clientCA asks for.
+_VERIFIED = {
+    "serverName": "certroll-operator-metrics.certroll-system.svc",
+    "ca": {"secret": {"name": "certroll-operator-metrics-tls", "key": "ca.crt"}},
+}
+_TLS_OF_SCRAPERS = [{"op": "replace", "path": "/spec/endpoints/0/tlsConfig", "value": _VERIFIED | _SCRAPER}]
 _DIGEST = "sha256:" + "0123456789abcdef" * 4
 _CASES = {
     "cluster-wide": Case(resources=["overlays/cluster-wide"]),
@@ -87,10 +93,11 @@ _CASES = {
             "networkPolicy": {"restricted": True},
             "metrics": {
                 "tls": {"secretName": "certroll-operator-metrics-tls", "clientCA": True},
-                "serviceMonitor": {**_ON, "endpoint": {"tlsConfig": _SCRAPER}}, "prometheusRule": _ON,
+                "serviceMonitor": {**_ON, "endpoint": {"tlsConfig": _SCRAPER}}, "podsMonitor": _ON, "prometheusRule": _ON,
+                "dashboards": _ON,
             },
             "nodeAgent": {
-                "enabled": True, "nodeClaim": False,
+                "enabled": True, "nodeClaim": False, "podMonitor": _ON,
                 "controlPlane": {"restartKubelet": True, "extraArgs": ["--step-deadline=10m"]},
                 "workers": {"restartKubelet": True, "countTokens": True},
             },
@@ -98,17 +105,22 @@ _CASES = {
         ["overlays/cluster-wide", "node-agent"],
         [
             *(f"components/{name}" for name in ("trust-domains", "ca-bundles", "hosts-in-use", "control-plane")),
-            *(f"components/{name}" for name in ("network-policy", "metrics-tls", "prometheus-rules")),
-            *(f"node-agent/{name}" for name in ("kubelet-restart", "count-tokens", "without-node-claim")),
+            *(f"components/{name}" for name in ("network-policy", "metrics-tls", "monitors", "prometheus-rules", "grafana-dashboards")),
+            *(f"node-agent/{name}" for name in ("kubelet-restart", "count-tokens", "without-node-claim", "pod-monitor")),
         ],
         patches=[
             _added(["--metrics-client-ca-file=/etc/certroll/metrics-tls/ca.crt", "--max-restarts=20"]),
+            {"target": {"kind": "ServiceMonitor"}, "patch": json.dumps(_TLS_OF_SCRAPERS)},
             _added(["--step-deadline=10m"], kind="DaemonSet", name="certroll-node-agent-control-plane"),
         ],
     ),
     "another namespace": Case(
-        {"replicas": 3, "image": {"repository": "registry.example.org/certroll/operator", "digest": _DIGEST}},
+        {
+            "replicas": 3, "image": {"repository": "registry.example.org/certroll/operator", "digest": _DIGEST},
+            "metrics": {"serviceMonitor": _ON, "podsMonitor": _ON, "dashboards": _ON},
+        },
         ["overlays/cluster-wide"],
+        ["components/monitors", "components/grafana-dashboards"],
         patches=[{
             "target": {"kind": "Deployment"},
             "patch": json.dumps([{"op": "replace", "path": "/spec/replicas", "value": 3}]),
@@ -219,17 +231,6 @@ def _without_helm_s(obj: Object) -> Object:
     return obj
 
 
-def _documented_monitor() -> Object:
-    """No component has it, the page does; with metrics-tls the certificate is verified, and here the scraper's is, too."""
-    text = (ROOT / "docs" / "operations.md").read_text()
-    [monitor] = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "kind: ServiceMonitor" in block]
-    monitor["metadata"]["labels"] = {"app.kubernetes.io/name": "certroll"}
-    ca = {"secret": {"name": "certroll-operator-metrics-tls", "key": "ca.crt"}}
-    monitor["spec"]["endpoints"][0]["tlsConfig"] = {"serverName": "certroll-operator-metrics.certroll-system.svc", "ca": ca, **_SCRAPER}
-    result: Object = monitor
-    return result
-
-
 @pytest.mark.parametrize("name", _CASES)
 def test_the_chart_renders_what_kustomize_builds(helm: Path, copies: Path, name: str) -> None:
     case = _CASES[name]
@@ -237,8 +238,6 @@ def test_the_chart_renders_what_kustomize_builds(helm: Path, copies: Path, name:
     built = _by_key(_kustomized(copies, copies / name.replace(" ", "-"), case))
     # Helm makes the release's namespace before it renders anything.
     del built["Namespace", "", case.namespace]
-    if name == "everything":
-        built["ServiceMonitor", case.namespace, "certroll"] = _documented_monitor()
     assert sorted(rendered) == sorted(built)
     for key, obj in built.items():
         assert rendered[key] == obj, key
@@ -300,10 +299,20 @@ def test_lint_has_nothing_to_say(helm: Path, tmp_path: Path, name: str) -> None:
         ),
         ({"metrics": {"podMonitor": _ON}}, "needs metrics.podMonitor.endpoint.authorization"),
         ({"metrics": {"podMonitor": _ON, "serviceMonitor": _ON}}, "scraped twice"),
+        ({"metrics": {"enabled": False, "dashboards": _ON}}, "metrics.dashboards.enabled needs metrics.enabled"),
+        ({"metrics": {"dashboards": {"namespace": "monitoring"}}}, "metrics.dashboards.namespace needs metrics.dashboards.enabled"),
+        ({"metrics": {"dashboards": {"namespace": "Monitoring"}}}, "/metrics/dashboards/namespace"),
+        ({"metrics": {"podsMonitor": {"endpoint": {}}}}, "'endpoint' not allowed"),
         ({"crds": {"install": False, "keep": False}}, "Upgrade with crds.keep=true first"),
         ({"nodeAgent": {"enabled": True, "controlPlane": {"enabled": False}, "workers": {"enabled": False}}}, "there is no agent"),
         ({"nodeAgent": {"enabled": True, "namespace": {"name": "certroll-system"}}}, "the operator's own namespace"),
         ({"nodeAgent": {"workers": {"extraArgs": ["--count-tokens"]}}}, "use nodeAgent.workers.countTokens"),
+        ({"nodeAgent": {"podMonitor": _ON}}, "nodeAgent.podMonitor.enabled needs nodeAgent.enabled"),
+        ({"nodeAgent": {"enabled": True, "podMonitor": {"ipv6": True}}}, "nodeAgent.podMonitor.ipv6 needs nodeAgent.podMonitor.enabled"),
+        (
+            {"nodeAgent": {"enabled": True, "podMonitor": _ON, "workers": {"extraArgs": ["--metrics-bind-address=:9952"]}}},
+            "nodeAgent.podMonitor.enabled sets --metrics-bind-address itself",
+        ),
         ({"extraArgs": ["--namespace=shop"]}, "extraArgs has --namespace: use scope.namespaces"),
         ({"extraArgs": ["--leader-elect-lease-name=mine"]}, "has to stay as it is"),
         ({"extraArgs": ["--leader-elect=false"]}, "both would act"),
@@ -323,10 +332,13 @@ def _only(rendered: list[Object], kind: str, name: str = "") -> Object:
 def test_labels_and_annotations_of_the_user_are_on_each_object_and_select_nothing(helm: Path) -> None:
     common = {"commonLabels": {"team": "pki"}, "commonAnnotations": {"owner": "pki@example.org"}}
     of_pods = {"podLabels": {"mesh": "no"}, "podAnnotations": {"note": "a"}}
-    selected = {**_ON, "labels": {"team": "monitoring"}}  # by which a Prometheus selects them; it counts before the common one
-    values = common | of_pods | {"nodeAgent": {"enabled": True, **of_pods}, "metrics": {"serviceMonitor": selected, "prometheusRule": selected}}
+    selected = {**_ON, "labels": {"team": "monitoring"}}  # by which Prometheus or Grafana finds them; it counts before the common one
+    values = common | of_pods | {
+        "nodeAgent": {"enabled": True, "podMonitor": selected, **of_pods},
+        "metrics": {name: selected for name in ("serviceMonitor", "podsMonitor", "prometheusRule", "dashboards")},
+    }  # fmt: skip
     for obj in (rendered := _parsed(_template(helm, Case(values)).stdout)):
-        team = "monitoring" if obj["kind"] in _MONITORS else "pki"
+        team = "monitoring" if obj["kind"] in (*_MONITORS, "ConfigMap") else "pki"
         assert obj["metadata"]["labels"]["team"] == team and obj["metadata"]["annotations"]["owner"] == "pki@example.org", obj
     pods = [obj["spec"] for obj in rendered if obj["kind"] in ("Deployment", "DaemonSet")]
     assert len(pods) == 3
@@ -391,6 +403,35 @@ def test_a_monitor_has_what_the_values_say(helm: Path) -> None:
     assert endpoint == {**common, **own, "tlsConfig": {**verified, **own["tlsConfig"]}}  # and no file with a token
 
 
+def test_pods_are_monitored_also_where_the_operator_is_not(helm: Path) -> None:
+    rendered = _parsed(_template(helm, Case({"metrics": {"enabled": False, "podsMonitor": _ON}})).stdout)
+    assert [obj["metadata"]["name"] for obj in rendered if obj["kind"] in _MONITORS] == ["certroll-pods"]
+
+
+@pytest.mark.parametrize("namespace", ["monitoring", "certroll-system"])  # that of the manifests, where the release is not
+def test_dashboards_go_where_grafana_looks(helm: Path, namespace: str) -> None:
+    values = {"metrics": {"dashboards": {**_ON, "namespace": namespace, "labels": {"grafana_dashboard": "yes"}}}}
+    rendered = _parsed(_template(helm, Case(values, namespace="certificates")).stdout)
+    found = [obj["metadata"] for obj in rendered if obj["kind"] == "ConfigMap"]
+    assert len(found) == 5 and all((each["namespace"], each["labels"]["grafana_dashboard"]) == (namespace, "yes") for each in found)
+
+
+def test_an_agent_of_a_node_with_ipv6_has_brackets_around_its_address(helm: Path) -> None:
+    values = {"nodeAgent": {**_ON, "podMonitor": {**_ON, "ipv6": True}}}
+    for obj in _parsed(_template(helm, Case(values)).stdout):
+        if obj["kind"] == "DaemonSet":
+            assert "--metrics-bind-address=[$(HOST_IP)]:9952" in obj["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+def _selects(selector: Object, labels: Mapping[str, str]) -> bool:
+    if not selector.keys() & {"matchLabels", "matchExpressions"}:  # a Service's
+        return selector.items() <= labels.items()
+    expressions = selector.get("matchExpressions", [])
+    assert all(each["operator"] == "In" for each in expressions)
+    within = all(labels.get(each["key"]) in each["values"] for each in expressions)
+    return within and selector.get("matchLabels", {}).items() <= labels.items()
+
+
 @pytest.mark.parametrize("name", _CASES)
 def test_helm_test_starts_one_more_operator(helm: Path, name: str) -> None:
     """The Deployment's own, but for its probes; and nothing that selects the operator's pods has this one."""
@@ -409,8 +450,7 @@ def test_helm_test_starts_one_more_operator(helm: Path, name: str) -> None:
     }
     for obj in rendered:
         found = obj.get("spec", {}).get("selector", {}) if obj["kind"] != "NetworkPolicy" else obj["spec"]["podSelector"]
-        labels = found.get("matchLabels", found) if isinstance(found, dict) else {}
-        assert not labels or not labels.items() <= pod["metadata"]["labels"].items(), obj
+        assert not isinstance(found, dict) or not found or not _selects(found, pod["metadata"]["labels"]), obj
 
 
 def test_an_operator_that_nobody_wants_is_not_tested(helm: Path) -> None:

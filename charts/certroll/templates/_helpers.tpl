@@ -69,6 +69,13 @@ commonLabels and commonAnnotations.
 {{- toYaml $object }}
 {{- end }}
 
+{{/* The same with labels of the values, by which others select it; they count before the object's own: (list $ OBJECT LABELS). */}}
+{{- define "certroll.labelled" -}}
+{{- $meta := (index . 1).metadata }}
+{{- $_ := set $meta "labels" (merge (deepCopy (index . 2)) ($meta.labels | default dict)) }}
+{{- include "certroll.object" . }}
+{{- end }}
+
 {{/* All objects of a file of manifests/: (list $ FILE). */}}
 {{- define "certroll.objects" -}}
 {{- $root := index . 0 }}

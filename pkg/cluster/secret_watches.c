@@ -431,20 +431,17 @@ static bool is_replaced(const struct cr_secret_group *group)
            all_answered(group->labelled);
 }
 
-struct handover {
-    const struct cr_secret_watch *from;
-    bool complete;
-};
-
-static void check_handover(void *arg, const char *ns, const char *name, struct cr_packed *packed)
+/* Whether another watch has it as new. */
+static bool is_handed_over(const struct cr_secret_watch *from, const char *key)
 {
-    struct handover *handover = arg;
-    CR_CLEANUP(cr_packed)
-    struct cr_packed *other = cr_secret_group_find(handover->from->group, handover->from, ns, name);
-    bool behind = other && cr_decimal_less(cr_packed_resource_version(other), cr_packed_resource_version(packed));
-    CR_CLEANUP(cr_snapshot) struct cr_snapshot *opened = other ? NULL : cr_packed_open(packed);
-    if (behind || (opened && is_taken(handover->from->group, opened->json)))
-        handover->complete = false;
+    const char *name = strchr(key, '/') + 1;
+    cr_autofree char *ns = cr_strndup(key, (size_t)(name - 1 - key));
+    CR_CLEANUP(cr_packed) struct cr_packed *packed = cr_store_get_packed(cr_informer_store(from->informer), ns, name);
+    CR_CLEANUP(cr_packed) struct cr_packed *other = cr_secret_group_find(from->group, from, ns, name);
+    if (other)
+        return !cr_decimal_less(cr_packed_resource_version(other), cr_packed_resource_version(packed));
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *opened = cr_packed_open(packed);
+    return !opened || !is_taken(from->group, opened->json);
 }
 
 /* Watches are no copies of each other: one in sync may have received less than the one that it replaces, and without
@@ -452,12 +449,15 @@ static void check_handover(void *arg, const char *ns, const char *name, struct c
  * over. */
 static bool has_handed_over(const struct cr_secret_watch *watch)
 {
-    struct handover handover = {.from = watch, .complete = true};
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    bool complete = true;
     if (cr_secret_watch_is_synced(watch))
-        cr_store_visit(cr_informer_store(watch->informer), NULL, check_handover, &handover);
-    if (!handover.complete)
+        cr_store_visit(cr_informer_store(watch->informer), NULL, add_key, &keys);
+    for (size_t i = 0; complete && i < keys.len; i++)
+        complete = is_handed_over(watch, keys.items[i]);
+    if (!complete)
         schedule_refresh(watch->group->watches, BURST_MS);
-    return handover.complete;
+    return complete;
 }
 
 /* wanted NULL: what a watch has may be wanted for another reason. Watches end one by one: if one hands over to another

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -69,6 +70,15 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     control_plane.kubectl("create", "namespace", name)
     yield name
     control_plane.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder manifests/ of a copy, with what it refers to, for kustomizations beside it: kustomize takes no absolute paths."""
+    folder = tmp_path_factory.mktemp("copies")
+    for name in ("crds", "manifests"):
+        shutil.copytree(ROOT / name, folder / name)
+    return folder / "manifests"
 
 
 @pytest.fixture

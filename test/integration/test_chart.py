@@ -136,15 +136,6 @@ def helm() -> Path:
     return tools.ensure(["helm"])["helm"]
 
 
-@pytest.fixture(scope="module")
-def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """kustomize takes no absolute paths."""
-    folder = tmp_path_factory.mktemp("copies")
-    for name in ("crds", "manifests"):
-        shutil.copytree(ROOT / name, folder / name)
-    return folder / "manifests"
-
-
 def _run(words: Sequence[str | Path], values: Mapping[str, Any] | None = None, *, check: bool = True) -> subprocess.CompletedProcess[str]:
     text = None if values is None else yaml.safe_dump(dict(values))
     done = subprocess.run(words, input=text, capture_output=True, text=True)

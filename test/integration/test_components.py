@@ -18,15 +18,6 @@ _ROLES = {"cluster-wide": "ClusterRole", "namespaced": "Role"}
 _COMPONENTS = ("evict-only", "named-secrets")
 
 
-@pytest.fixture(scope="module")
-def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """kustomize takes no absolute paths."""
-    folder = tmp_path_factory.mktemp("copies")
-    for name in ("crds", "manifests"):
-        shutil.copytree(ROOT / name, folder / name)
-    return folder / "manifests"
-
-
 def _built(plane: ControlPlane, copies: Path, overlay: str, components: tuple[str, ...]) -> list[Object]:
     return _kustomized(plane, copies, [f"overlays/{overlay}"], [f"components/{name}" for name in components])
 

@@ -16,11 +16,8 @@ import yaml
 import manifests
 from control_plane import ROOT, ControlPlane, wait_until
 from domains import dated, mirror
-from operators import LEASES, RULES, Operator, account
-from paper_pods import PaperPods
 from prometheus import Prometheus, program
-from rotations import Lane, direct, leaves
-from test_metrics import check
+from test_metrics import check, leading
 
 sys.path[:0] = [str(ROOT / "hack" / "lib")]
 
@@ -138,20 +135,12 @@ def test_each_panel_of_a_real_operator_shows_something(control_plane: ControlPla
     queries = list(dashboards.queries(ROOT))
     for name in _MAY_BE_EMPTY:
         assert any(query.of.startswith(name) for query in queries), name
-    kubeconfig = account(control_plane, namespace, "operator", [*RULES, LEASES], tmp_path)
-    with direct(control_plane) as api, PaperPods(api, [namespace]):
-        lane = Lane(api, namespace, "lane", leaves(3))
-        lane.create()
-        operator = Operator(control_plane, namespace, "operator", kubeconfig, tmp_path, "--operator-namespace", namespace)
-        try:
-            lane.wait_settled()
-            with Prometheus(control_plane, tmp_path, operator.serving()["port"]) as prometheus:
-                _hold_a_change(api, namespace)
-                _publish(api, namespace)
-                lane.rotate()
-                _assert_each_shows_something(prometheus, queries)
-        finally:
-            operator.end()
+    with leading(control_plane, namespace, tmp_path) as scene:
+        with Prometheus(control_plane, tmp_path, scene.operator.serving()["port"]) as prometheus:
+            _hold_a_change(scene.lane.api, namespace)
+            _publish(scene.lane.api, namespace)
+            scene.lane.rotate()
+            _assert_each_shows_something(prometheus, queries)
 
 
 def _hold_a_change(api: API, namespace: str) -> None:

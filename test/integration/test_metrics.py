@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ from operators import LEASES, RULES, Operator, account, writes_of
 from paper_pods import PaperPods
 from prometheus import program
 from rotations import Lane, direct, leaves
+
+sys.path[:0] = [str(ROOT / "hack" / "lib")]
+
+from certroll_dev import declared_metrics  # noqa: E402
 
 _PAGE = ROOT / "docs" / "metrics.md"
 _RULES = ROOT / "manifests" / "components" / "prometheus-rules" / "rules.yaml"
@@ -59,8 +64,7 @@ def value(page: str, name: str, /, **labels: str) -> float:
 
 def documented() -> dict[str, tuple[str, set[str]]]:
     """Type and labels of each metric in the page's tables."""
-    rows = re.findall(r"^\| `(\w+)` \| (counter|gauge|histogram) \|([\w, ]*)\|", _PAGE.read_text(), re.MULTILINE)
-    return {name: (kind, set(labels.replace(",", " ").split())) for name, kind, labels in rows}
+    return {name: (metric.kind, set(metric.labels)) for name, metric in declared_metrics.documented(ROOT, "metrics").items()}
 
 
 @pytest.fixture(scope="session")
@@ -90,19 +94,25 @@ class Scene:
         wait_until(what, lambda: value(self.page(), name, **labels) == wanted)
 
 
-@pytest.fixture
-def scene(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Scene]:
+@contextmanager
+def leading(plane: ControlPlane, namespace: str, folder: Path) -> Iterator[Scene]:
     """An operator that leads, its one policy settled."""
-    kubeconfig = account(control_plane, namespace, "operator", [*RULES, LEASES], tmp_path)
-    with direct(control_plane) as api, PaperPods(api, [namespace]):
+    kubeconfig = account(plane, namespace, "operator", [*RULES, LEASES], folder)
+    with direct(plane) as api, PaperPods(api, [namespace]):
         lane = Lane(api, namespace, "lane", leaves(3))
         lane.create()
-        operator = Operator(control_plane, namespace, "operator", kubeconfig, tmp_path, "--operator-namespace", namespace)
+        operator = Operator(plane, namespace, "operator", kubeconfig, folder, "--operator-namespace", namespace)
         try:
             lane.wait_settled()
-            yield Scene(control_plane, operator, lane)
+            yield Scene(plane, operator, lane)
         finally:
             operator.end()
+
+
+@pytest.fixture
+def scene(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Scene]:
+    with leading(control_plane, namespace, tmp_path) as found:
+        yield found
 
 
 def test_a_page_after_one_rotation(scene: Scene, namespace: str, promtool: Path) -> None:

@@ -22,14 +22,6 @@ COVERED = {f"/var/lib/kubelet/{name}" for name in ("pods", "plugins", "plugins_r
 HOST = {"kubernetes": "/etc/kubernetes", "kubelet": "/var/lib/kubelet", "proc": "/proc"}
 
 
-@pytest.fixture(scope="module")
-def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """kustomize takes no absolute paths."""
-    folder = tmp_path_factory.mktemp("copies")
-    shutil.copytree(ROOT / "manifests" / "node-agent", folder / "node-agent")
-    return folder
-
-
 def _built(plane: ControlPlane, copies: Path, *components: str, parts: tuple[str, ...] = (".",)) -> list[Object]:
     folder = copies / "built"
     shutil.rmtree(folder, ignore_errors=True)

@@ -18,12 +18,6 @@ _ANNOTATION = "certroll.dev/shutdown-manager"
 _HOOKS = {"httpGet": {"path": "/shutdown", "port": 1}}, {"exec": {"command": ["sleep", "5"]}}, {"sleep": {"seconds": 5}}, None
 
 
-@pytest.fixture(scope="module")
-def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """kustomize takes no absolute paths."""
-    return Path(shutil.copytree(ROOT / "manifests", tmp_path_factory.mktemp("copies") / "manifests"))
-
-
 def _workload(kind: str, name: str, container: str, hook: Object | None = None, asks: str = "") -> Object:
     main: Object = {"name": container, "image": "example.org/proxy:1", "volumeMounts": [{"name": "own", "mountPath": "/own"}]}
     if hook:

@@ -16,6 +16,7 @@
 #include "net/tls_probe.h"
 #include "support/fakeapi.h"
 #include "support/ownnet.h"
+#include "support/ownwrites.h"
 #include "support/rawtls.h"
 #include "support/testserver.h"
 #include "support/yamltext.h"
@@ -941,6 +942,34 @@ static void a_status_that_is_refused_is_reported(void **state)
     }
 }
 
+/* Until then nothing is planned: by what the cache has, the same would be done once more. */
+static void what_was_written_is_waited_for_in_the_cache(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {
+        {.expect = "/deployments/web?",
+         .body = "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"web\",\"uid\":\"u1\",\"resourceVersion\":\"99\"}}"},
+        {.expect = "/certrotationpolicies/edge/status?",
+         .body = "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"edge\",\"uid\":\"u2\",\"resourceVersion\":\"13\"}}"},
+    };
+    struct fixture f;
+    struct cr_error err = {0};
+    bool did = false;
+    CR_CLEANUP(cr_own_writes) struct cr_own_writes *own = cr_own_writes_new();
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status before = {0};
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status after = {.observed_generation = 4};
+    CR_CLEANUP(cr_json) struct cr_json *written = NULL;
+    open_fixture(&f, script, cr_array_len(script));
+    f.actor.own_writes = own;
+    plan_restart(&f, 0);
+    assert_true(cr_act(&f.actor, &f.gathered, &f.plan, &did, &err));
+    assert_true(test_is_awaited(own, "ns/edge", "Deployment", "u1"));
+    cr_own_writes_forget(own, "ns/edge");
+    assert_true(cr_act_status(&f.actor, f.policy, "12", &before, &after, &written, &err));
+    assert_true(test_is_awaited(own, "ns/edge", "CertRotationPolicy", "u2"));
+    close_fixture(&f);
+}
+
 /* --- probes --- */
 
 static void serve_plain(struct test_conn *conn, void *arg)
@@ -1304,6 +1333,7 @@ int main(void)
         cmocka_unit_test(a_status_that_does_not_differ_is_not_written),
         cmocka_unit_test(a_status_is_written_whole_for_one_version_and_nulls_what_is_gone),
         cmocka_unit_test(a_status_that_is_refused_is_reported),
+        cmocka_unit_test(what_was_written_is_waited_for_in_the_cache),
         cmocka_unit_test(probes_never_go_where_no_pod_of_its_own_can_be),
         cmocka_unit_test(probes_never_go_to_the_api_server),
         cmocka_unit_test(what_a_probe_saw_is_remembered),

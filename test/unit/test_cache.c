@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/strings.h"
 #include "kube/object.h"
 #include "support/fakeapi.h"
@@ -749,6 +750,91 @@ static void a_deletion_is_notified_whichever_watch_receives_it_last(void **state
     test_server_free(server);
 }
 
+struct late {
+    struct cr_manager *manager;
+    struct cr_cache *cache;
+    struct cr_timer *poll;
+    atomic_bool grown;     /* so much is named that one shared watch has all */
+    atomic_bool caught_up; /* that one, with the watch by name whose place it takes */
+    atomic_bool over;
+    int64_t newest, end_ms;
+    bool went_back;
+};
+
+/* What answers the shared watches is behind what has answered the one by name. */
+static void serve_late(struct test_conn *conn, void *arg)
+{
+    struct late *late = arg;
+    if (!test_conn_request(conn))
+        return;
+    bool policies = strstr(conn->head, "/certrotationpolicies?") != NULL;
+    bool named = strstr(conn->head, "fieldSelector=metadata.name%3Ds1") != NULL;
+    bool tls = strstr(conn->head, "fieldSelector=type%3D") != NULL;
+    bool shared = strstr(conn->head, "/secrets?") && !strstr(conn->head, "metadata.name") && !tls;
+    test_conn_puts(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n");
+    test_conn_puts(conn, policies ? POLICY_A : named ? ADDED(OBJECT("ns", "s1", "90")) : "");
+    test_conn_puts(conn, shared ? ADDED(OBJECT("ns", "s1", "6")) : "");
+    test_conn_puts(conn, MARK);
+    while (policies && !atomic_load(&late->grown) && !atomic_load(&late->over))
+        usleep(POLL_MS * 1000);
+    if (policies)
+        test_conn_puts(conn, POLICY_Z);
+    if (shared) {
+        usleep(BEHIND_MS * 1000);
+        test_conn_puts(conn, FRAME("MODIFIED", OBJECT("ns", "s1", "90")));
+        atomic_store(&late->caught_up, true);
+    }
+    test_conn_wait_closed(conn);
+}
+
+static void look_whether_it_goes_back(void *arg)
+{
+    struct late *late = arg;
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *held = cr_cache_get(late->cache, CR_CACHED_SECRETS, "ns", "s1");
+    int64_t version = held ? strtoll(cr_obj_resource_version(held->json), NULL, 10) : 0;
+    late->went_back = late->went_back || version < late->newest;
+    late->newest = version > late->newest ? version : late->newest;
+    if (version && !cr_cache_waits(late->cache, &in_ns, &nothing_known))
+        atomic_store(&late->grown, true);
+    if (!late->end_ms && atomic_load(&late->caught_up))
+        late->end_ms = cr_clock_monotonic_ms() + 2 * BEHIND_MS; /* one that takes its place has done so, too */
+    if (late->end_ms && cr_clock_monotonic_ms() > late->end_ms)
+        cr_manager_stop(late->manager);
+    else
+        cr_timer_arm(late->poll, POLL_MS);
+}
+
+static void a_secret_does_not_go_back_to_what_a_new_watch_has(void **state)
+{
+    (void)state;
+    struct late late = {0};
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_late, .arg = &late});
+    struct cr_loop *loop = cr_loop_new();
+    struct cr_client *client = fake_client(loop, test_server_port(server));
+    late.manager = cr_manager_new(loop, client, NULL, &(struct cr_manager_options){.workers = 1});
+    const struct cr_cache_options options = {
+        .namespaces = &everywhere, .on_policy = forget_pod, .on_pod_gone = forget_pod, .arg = &late};
+    late.cache = cr_cache_new(late.manager, client, loop, &options);
+    late.poll = cr_timer_new(loop, look_whether_it_goes_back, &late);
+    cr_timer_arm(late.poll, 0);
+    struct cr_timer *deadline = cr_timer_new(loop, give_up, late.manager);
+    cr_timer_arm(deadline, 20 * 1000);
+    struct cr_error err = {0};
+    if (!cr_manager_run(late.manager, &err))
+        fail_msg("%s", err.text);
+    cr_timer_free(deadline);
+    cr_timer_free(late.poll);
+    atomic_store(&late.over, true);
+    assert_true(atomic_load(&late.caught_up));
+    assert_int_equal(late.newest, 90);
+    assert_false(late.went_back);
+    cr_manager_free(late.manager);
+    cr_cache_free(late.cache);
+    cr_client_free(client);
+    cr_loop_free(loop);
+    test_server_free(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -759,6 +845,7 @@ int main(void)
         cmocka_unit_test(what_may_not_be_seen_in_one_namespace_is_notified_there_and_nowhere_else),
         cmocka_unit_test(that_a_kind_was_seen_and_may_not_be_seen_any_more_is_notified),
         cmocka_unit_test(a_deletion_is_notified_whichever_watch_receives_it_last),
+        cmocka_unit_test(a_secret_does_not_go_back_to_what_a_new_watch_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

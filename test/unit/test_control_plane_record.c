@@ -10,6 +10,8 @@
 
 #include "base/strings.h"
 #include "controlplane/controller/control_plane_events.h"
+#include "support/fakeapi.h"
+#include "support/ownwrites.h"
 
 enum { NOW = 5000 };
 
@@ -97,6 +99,49 @@ static void what_may_not_be_written_blocks(void **state)
     assert_string_equal(record.status.cluster.trusted, "a,b");
 }
 
+static void *run_loop(void *loop)
+{
+    cr_loop_run(loop);
+    return NULL;
+}
+
+static void a_status_is_written_for_one_version_and_the_cache_is_waited_for(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {
+        {.expect = "/controlplanepolicies/control-plane/status?",
+         .has = "{\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"42\"},\"status\":",
+         .body = "{\"metadata\":{\"namespace\":\"kube-system\",\"name\":\"control-plane\",\"uid\":\"u-1\","
+                 "\"resourceVersion\":\"43\"}}"}};
+    struct fake_api api;
+    struct cr_error err = {0};
+    pthread_t thread;
+    bool wrote = false;
+    assert_true(fake_api_start(&api, script, 1));
+    CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
+    CR_CLEANUP(cr_own_writes) struct cr_own_writes *own = cr_own_writes_new();
+    const struct cr_control_plane_status_writer writer = {
+        .client = fake_client(loop, api.port), .own_writes = own, .key = "/"};
+    assert_int_equal(pthread_create(&thread, NULL, run_loop, loop), 0);
+    CR_CLEANUP(cr_control_plane_record) struct cr_control_plane_record record;
+    CR_CLEANUP(cr_control_plane_status) struct cr_control_plane_status after = {0};
+    read_record(&record);
+    cr_control_plane_record_status(&record, &after);
+    assert_true(cr_control_plane_record_write(&writer, &record, &after, &wrote, &err));
+    assert_false(wrote);
+    after.observed_generation = 3;
+    assert_true(cr_control_plane_record_write(&writer, &record, &after, &wrote, &err));
+    assert_true(wrote);
+    assert_string_equal(record.resource_version, "43");
+    assert_true(test_is_awaited(own, "/", "ControlPlanePolicy", "u-1"));
+    cr_loop_stop(loop);
+    pthread_join(thread, NULL);
+    cr_client_free(writer.client);
+    fake_api_stop(&api);
+    if (api.problem[0])
+        fail_msg("%s", api.problem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +149,7 @@ int main(void)
         cmocka_unit_test(a_problem_says_nothing_of_what_is_safe),
         cmocka_unit_test(what_may_not_be_written_blocks),
         cmocka_unit_test(a_younger_policy_reports_which_one_counts),
+        cmocka_unit_test(a_status_is_written_for_one_version_and_the_cache_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

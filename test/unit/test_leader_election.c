@@ -241,12 +241,19 @@ static void who_finds_another_in_the_lease_has_lost(void **state)
         {.expect = "nothing"},
     };
     struct fixture f;
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_json) struct cr_json *patch = cr_json_new_object();
     open_fixture(&f, script, cr_array_len(script), &short_times);
     cr_autofree char *lease = ours(&f, "1");
     script[1].body = lease;
     start(&f);
     wait_for(&f.lost, "lost");
     assert_string_equal(f.why, "the Lease ns/lease is held by other now");
+    /* The time of its last renewal is not over, and it writes nothing more all the same. */
+    assert_true(cr_leader_election_lost(f.election));
+    assert_int_equal(cr_leader_election_left_ms(f.election), 0);
+    assert_null(cr_client_merge_patch(f.client, &cr_res_pods, "ns", "p", NULL, patch, &err));
+    assert_int_equal(err.kind, CR_ERR_CANCELLED);
     cr_leader_election_stop(f.election);
     assert_int_equal(atomic_load(&f.api.answered), 5);
     close_fixture(&f);

@@ -731,6 +731,26 @@ static void a_new_pod_with_the_old_leaf_is_evicted_one_at_a_time(void **state)
     assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_BLOCKED);
 }
 
+/* What would come in its place would begin with what cannot be used. */
+static void a_new_pod_with_the_old_leaf_stays_while_another_of_its_secrets_is_broken(void **state)
+{
+    struct cluster *c = *state;
+    struct cr_json *spec = cr_json_edit(cr_json_edit(cr_json_edit(c->workloads[1], "spec"), "template"), "spec");
+    cr_json_add(cr_json_edit(spec, "volumes"), yaml("{name: other, secret: {secretName: envoy}}"));
+    start_idle(state);
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    recorded_plan(c);
+    apply_restart(c, &c->plan.restarts[0]);
+    c->now_ms += 5000;
+    finish_rollout(c, 1);
+    see_all(c, 1, "rl-leaf-1");
+    set_problem(c, 0, CR_MATERIAL_KEY_MISMATCH);
+    assert_int_equal(recorded_plan(c)->evictions_len, 0);
+    assert_int_equal(consumer(c, "rate-limit")->pods.stale, PODS);
+    set_material(c, 0, "envoy-leaf-1", "ca-1");
+    assert_int_equal(recorded_plan(c)->evictions_len, 1);
+}
+
 static void a_lost_status_does_not_lose_a_change_since_the_last_restart(void **state)
 {
     struct cluster *c = start_idle(state);
@@ -1767,6 +1787,7 @@ int main(void)
         T(a_finished_rollout_with_the_new_leaf_converges),
         T(an_old_pod_that_serves_the_new_leaf_is_not_done),
         T(a_new_pod_with_the_old_leaf_is_evicted_one_at_a_time),
+        T(a_new_pod_with_the_old_leaf_stays_while_another_of_its_secrets_is_broken),
         T(a_lost_status_does_not_lose_a_change_since_the_last_restart),
         T(a_superseded_change_restarts_for_the_newest_only),
         T(suspended_does_nothing_and_says_so),

@@ -116,6 +116,19 @@ static void those_that_are_not_ready_go_first(void **state)
 
 /* --- crashes, caches, clocks --- */
 
+/* For the change before this one, or since it came up with the old leaf. No budget need hold the next. */
+static void a_pod_that_was_evicted_a_moment_ago_is_back_before_another_goes(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{method: Evict}", 1);
+    scene_change(s, "2");
+    s->pods[0][2].evicted_ms = s->now_ms; /* the cache still shows it ready */
+    assert_string_equal(evicted(s), "none");
+    assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_BUDGET_WAIT);
+    s->pods[0][2].evicted_ms -= 60 * SECOND; /* then it was not evicted after all */
+    assert_string_equal(evicted(s), "web-0");
+}
+
 static void the_same_world_gives_the_same_plan(void **state)
 {
     (void)state;
@@ -619,6 +632,7 @@ int main(void)
         cmocka_unit_test(pod_after_pod_each_when_the_one_before_is_ready_and_verified),
         cmocka_unit_test(it_begins_with_a_record_an_event_and_one_pod),
         cmocka_unit_test(those_that_are_not_ready_go_first),
+        cmocka_unit_test(a_pod_that_was_evicted_a_moment_ago_is_back_before_another_goes),
         cmocka_unit_test(the_same_world_gives_the_same_plan),
         cmocka_unit_test(the_pod_on_record_goes_whatever_order_pods_come_in_after_a_crash),
         cmocka_unit_test(no_pod_goes_that_is_not_on_record),

@@ -356,6 +356,24 @@ static void who_came_first_is_called_first_and_his_place_is_kept(void **state)
     end(&f);
 }
 
+/* Somebody else has begun a rollout meanwhile, and a plan has found it. */
+static void who_is_called_begins_nothing_when_his_place_has_gone(void **state)
+{
+    (void)state;
+    struct fixture f;
+    start(&f, 1, 0);
+    assert_true(take(&f, "x/a"));
+    wait_for(&f, "x/b");
+    plan(&f, "x/a", false);
+    assert_called(&f, "x/b ");
+    plan(&f, "x/c", true);
+    assert_false(may_begin(&f, "x/b"));
+    assert_false(take(&f, "x/b"));
+    plan(&f, "x/c", false);
+    assert_true(take(&f, "x/b"));
+    end(&f);
+}
+
 static void who_waits_for_his_namespace_keeps_no_other_waiting(void **state)
 {
     (void)state;
@@ -698,6 +716,7 @@ int main(void)
         cmocka_unit_test(a_policy_that_cannot_be_planned_has_what_its_status_calls_restarting),
         cmocka_unit_test(only_who_was_planned_is_remembered),
         cmocka_unit_test(who_came_first_is_called_first_and_his_place_is_kept),
+        cmocka_unit_test(who_is_called_begins_nothing_when_his_place_has_gone),
         cmocka_unit_test(who_waits_for_his_namespace_keeps_no_other_waiting),
         cmocka_unit_test(the_namespace_with_the_fewest_places_comes_next),
         cmocka_unit_test(rollouts_that_never_end_hold_up_their_own_namespace_only),

@@ -104,21 +104,22 @@ def _problems_of_rules(root: Path) -> Iterator[str]:
 
 def labels_of(root: Path, metric: str) -> promql.Labels | None:
     """Of a scraped or recorded series; None: there is none of that name."""
-    labels = declared_metrics.labels_of_series(root, metric)
-    return labels | _OF_THE_TARGET if labels is not None else _recorded(root).get(metric)
+    scraped = _labels_of_scraped(root, metric)
+    return scraped if scraped is not None else _recorded(root).get(metric)
+
+
+def _labels_of_scraped(root: Path, metric: str) -> promql.Labels | None:
+    own = declared_metrics.labels_of_series(root, metric)
+    return None if own is None else own | _OF_THE_TARGET
 
 
 @functools.cache
 def _recorded(root: Path) -> Mapping[str, promql.Labels]:
-    def labels(metric: str) -> promql.Labels | None:
-        found = declared_metrics.labels_of_series(root, metric)
-        return None if found is None else found | _OF_THE_TARGET
-
     recorded = {}
     for rule in rules(root):
         if "record" in rule:
             try:
-                recorded[rule["record"]] = promql.read(rule["expr"], labels).labels or frozenset()
+                recorded[rule["record"]] = promql.read(rule["expr"], lambda metric: _labels_of_scraped(root, metric)).labels or frozenset()
             except promql.Problem:
                 recorded[rule["record"]] = frozenset()  # which _problems_of_rules reports
     return recorded
@@ -177,16 +178,15 @@ def _problems_of_panel(root: Path, panel: Object, variables: set[str]) -> Iterat
         labels = reading.labels or frozenset()
         results.append(labels)
         yield from (f"{target['refId']}: {problem}" for problem in _unknown_values(root, reading))
-        yield from (f"{target['refId']}: {problem}" for problem in _forgotten_variables(root, target["expr"], variables))
+        yield from (f"{target['refId']}: {problem}" for problem in _forgotten_variables(root, reading, variables))
         for label in re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", "")):
             if label not in labels:
                 yield f"{target['refId']}: its legend has the label {label}, which its result has not"
     yield from _unknown_columns(panel, results)
 
 
-def _forgotten_variables(root: Path, text: str, variables: set[str]) -> Iterator[str]:
+def _forgotten_variables(root: Path, reading: promql.Reading, variables: set[str]) -> Iterator[str]:
     """A panel that passes over a variable shows what the reader has not chosen."""
-    reading = promql.read(text, lambda metric: labels_of(root, metric))
     for selector in reading.selectors:
         own = declared_metrics.labels_of_series(root, selector.metric)
         wanted = variables & (own if own is not None else labels_of(root, selector.metric) or frozenset())

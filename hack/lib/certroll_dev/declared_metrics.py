@@ -60,14 +60,20 @@ def labels_of_series(root: Path, name: str) -> frozenset[str] | None:
 
 def problems(root: Path) -> Iterator[str]:
     """Where the tables of docs/ say something else of the metrics than the code."""
-    metrics, documented = declared(root), {}
+    metrics, seen = declared(root), set()
     for page in _PAGES:
-        for name, kind, labels in _ROW.findall((root / "docs" / f"{page}.md").read_text()):
-            documented[name] = Metric(kind, frozenset(labels.replace(",", " ").split()))
-            if documented[name] != metrics.get(name):
+        for name, metric in documented(root, page).items():
+            seen.add(name)
+            if metric != metrics.get(name):
                 yield f"docs/{page}.md: {name} is not what the code registers: {metrics.get(name)}"
-    for name in sorted(metrics.keys() - documented.keys()):
+    for name in sorted(metrics.keys() - seen):
         yield f"docs/ has no row for the metric {name}"
+
+
+def documented(root: Path, page: str) -> dict[str, Metric]:
+    """By the tables of docs/<page>.md."""
+    rows = _ROW.findall((root / "docs" / f"{page}.md").read_text())
+    return {name: Metric(kind, frozenset(labels.replace(",", " ").split())) for name, kind, labels in rows}
 
 
 def _arguments(text: str, at: int) -> Iterator[str]:

@@ -437,6 +437,8 @@ static bool is_handed_over(const struct cr_secret_watch *from, const char *key)
     const char *name = strchr(key, '/') + 1;
     cr_autofree char *ns = cr_strndup(key, (size_t)(name - 1 - key));
     CR_CLEANUP(cr_packed) struct cr_packed *packed = cr_store_get_packed(cr_informer_store(from->informer), ns, name);
+    if (!packed)
+        return true; /* deleted meanwhile */
     CR_CLEANUP(cr_packed) struct cr_packed *other = cr_secret_group_find(from->group, from, ns, name);
     if (other)
         return !cr_decimal_less(cr_packed_resource_version(other), cr_packed_resource_version(packed));

@@ -5,10 +5,11 @@
  * bench-fill NAMESPACE replicasets|statuses FIRST COUNT REPLICAS
  * bench-fill NAMESPACE budgets|budgetstatuses FIRST COUNT REPLICAS   of which none may go
  * bench-fill NAMESPACE pods FIRST COUNT REPLICAS NODES          FIRST and COUNT are of pods
+ * bench-fill NAMESPACE podstatuses FIRST COUNT REPLICAS         they run, and are ready
  * bench-fill NAMESPACE policies FIRST COUNT
  *
- * Replica sets, pods, and the statuses of Deployments and budgets are what the controllers and the scheduler would have
- * made of them, which do not run. */
+ * Replica sets, pods, and the statuses of Deployments, budgets and pods are what controllers, the scheduler and
+ * kubelets would have made of them, which do not run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,19 +160,44 @@ static char *replica_set(struct fill *fill, size_t index)
     return body;
 }
 
+static void name_pod(const struct fill *fill, size_t number, char *name, size_t size)
+{
+    snprintf(name, size, "d-%05zu-" TEMPLATE_HASH "-%zu", number / fill->replicas, number % fill->replicas);
+}
+
+static void name_deployment(const struct fill *fill, size_t index, char *name, size_t size)
+{
+    (void)fill;
+    snprintf(name, size, "d-%05zu", index);
+}
+
 /* Bound to its node from the start. */
 static char *pod(struct fill *fill, size_t number)
 {
     size_t index = number / fill->replicas;
     char name[64], owner[64], node[64], *body = NULL;
     snprintf(owner, sizeof owner, "d-%05zu-" TEMPLATE_HASH, index);
-    snprintf(name, sizeof name, "%s-%zu", owner, number % fill->replicas);
+    name_pod(fill, number, name, sizeof name);
     snprintf(node, sizeof node, ",\"nodeName\":\"kwok-%zu\"", number % fill->nodes);
     char *metadata = owned(name, "ReplicaSet", owner, index), *spec = pod_spec(index, node);
     if (asprintf(&body, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":%s,\"spec\":%s}", metadata, spec) < 0)
         bench_fail("out of memory");
     free(metadata);
     free(spec);
+    return body;
+}
+
+/* The API server evicts one that does not run yet whatever its budget says. */
+static char *pod_status(struct fill *fill, size_t number)
+{
+    (void)fill;
+    (void)number;
+    char *body = strdup("{\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"
+                        "\"containerStatuses\":[{\"name\":\"app\",\"image\":\"example.com/app:1.0\",\"imageID\":\"\","
+                        "\"ready\":true,\"restartCount\":0,"
+                        "\"state\":{\"running\":{\"startedAt\":\"2026-01-01T00:00:00Z\"}}}]}}");
+    if (!body)
+        bench_fail("out of memory");
     return body;
 }
 
@@ -193,16 +219,18 @@ static char *policy(struct fill *fill, size_t index)
 static const struct kind {
     const char *name, *api, *resource;
     char *(*body)(struct fill *fill, size_t index);
-    const char *part; /* of each object that is there, "…/<part>" is patched; NULL: it is created */
-    int numbers;      /* that must be given after COUNT */
+    /* Of the object whose status is patched; NULL: an object is created. */
+    void (*name_of)(const struct fill *fill, size_t index, char *name, size_t size);
+    int numbers; /* that must be given after COUNT */
 } kinds[] = {
     {"secrets", "/api/v1", "secrets", secret, NULL, 0},
     {"deployments", "/apis/apps/v1", "deployments", deployment, NULL, 0},
     {"replicasets", "/apis/apps/v1", "replicasets", replica_set, NULL, 1},
     {"pods", "/api/v1", "pods", pod, NULL, 2},
-    {"statuses", "/apis/apps/v1", "deployments", status, "status", 1},
+    {"podstatuses", "/api/v1", "pods", pod_status, name_pod, 1},
+    {"statuses", "/apis/apps/v1", "deployments", status, name_deployment, 1},
     {"budgets", "/apis/policy/v1", "poddisruptionbudgets", budget, NULL, 1},
-    {"budgetstatuses", "/apis/policy/v1", "poddisruptionbudgets", budget_status, "status", 1},
+    {"budgetstatuses", "/apis/policy/v1", "poddisruptionbudgets", budget_status, name_deployment, 1},
     {"policies", "/apis/certroll.dev/v1alpha1", "certrotationpolicies", policy, NULL, 0},
 };
 
@@ -216,13 +244,15 @@ static const struct kind *kind_of(const char *name)
 
 static void fill_one(struct fill *fill, const struct kind *kind, size_t index)
 {
-    char path[256];
+    char path[256], name[64];
     char *body = kind->body(fill, index);
     int len = snprintf(path, sizeof path, "%s/namespaces/%s/%s", kind->api, fill->ns, kind->resource);
-    if (kind->part)
-        snprintf(path + len, sizeof path - (size_t)len, "/d-%05zu/%s", index, kind->part);
-    bench_api_send(fill->api, kind->part ? "PATCH" : "POST", path,
-                   kind->part ? "application/merge-patch+json" : "application/json", body, on_done, NULL, index);
+    if (kind->name_of) {
+        kind->name_of(fill, index, name, sizeof name);
+        snprintf(path + len, sizeof path - (size_t)len, "/%s/status", name);
+    }
+    bench_api_send(fill->api, kind->name_of ? "PATCH" : "POST", path,
+                   kind->name_of ? "application/merge-patch+json" : "application/json", body, on_done, NULL, index);
     free(body);
 }
 
@@ -245,9 +275,8 @@ static size_t number(int argc, char **argv, int at)
 int main(int argc, char **argv)
 {
     if (argc < 5)
-        bench_fail(
-            "usage: bench-fill NAMESPACE secrets|deployments|replicasets|pods|statuses|budgets|budgetstatuses|policies "
-            "FIRST COUNT ...");
+        bench_fail("usage: bench-fill NAMESPACE secrets|deployments|replicasets|pods|podstatuses|statuses|budgets|"
+                   "budgetstatuses|policies FIRST COUNT ...");
     const struct kind *kind = kind_of(argv[2]);
     for (int i = 0; i < kind->numbers; i++)
         if (number(argc, argv, 5 + i) == 0)

@@ -14,6 +14,7 @@ from .bench_world import World
 from .ui import DevError, Step
 
 _NAMESPACE = "bench-waiting"
+_WAIT_WITHIN = 300.0  # seconds; at first what may still be in a kubelet's cache is waited for, a minute and a half
 _BLOCKED = re.compile(rf'^certroll_consumers_blocked{{namespace="{_NAMESPACE}",.*reason="BudgetWait"}} (\S+)$', re.MULTILINE)
 
 
@@ -23,7 +24,7 @@ class Size:
 
     policies: int
     replicas: int  # of each Deployment; of 4 a rollout takes one away by default, of 3 none
-    before_s: float  # until looks are as rare as they get (pkg/policy/rules/look_again.h)
+    before_s: float  # from when all wait until looks are as rare as they get (pkg/policy/rules/look_again.h)
     over_s: float  # from one to the next
 
 
@@ -39,6 +40,7 @@ def run(world: World, program: Path, size: Size, figures: Figures) -> None:
         client.wait_in_sync()
         bench_run.drive(world, "rest", str(size.policies))
         bench_run.drive(world, "change", str(size.policies))
+        _wait_until_all_wait(world, client, size)
         step.note(f"for {size.before_s:g} s")
         time.sleep(size.before_s)
         step.note(f"and another {size.over_s:g} s")
@@ -48,7 +50,7 @@ def run(world: World, program: Path, size: Size, figures: Figures) -> None:
 
 
 def _fill(world: World, size: Size) -> None:
-    """What controllers would have made is made here: they do not run. No pod is Ready, and no budget lets one go."""
+    """What controllers would have made is made here: they do not run. All pods are Ready, and no budget lets one go."""
     replicas, pods = str(size.replicas), size.policies * size.replicas
     with Step(f"{size.policies} Secrets, Deployments, budgets and policies, {pods:,} pods"):
         world.make_namespace()
@@ -56,13 +58,27 @@ def _fill(world: World, size: Size) -> None:
         world.fill("deployments", 0, size.policies, replicas)
         world.fill("replicasets", 0, size.policies, replicas)
         world.fill("pods", 0, pods, replicas, "1")
+        world.fill("podstatuses", 0, pods, replicas)
         world.fill("statuses", 0, size.policies, replicas)
         world.fill("budgets", 0, size.policies, replicas)
         world.fill("budgetstatuses", 0, size.policies, replicas)
         world.fill("policies", 0, size.policies)
 
 
+def _wait_until_all_wait(world: World, client: Client, size: Size) -> None:
+    deadline = time.monotonic() + _WAIT_WITHIN
+    while time.monotonic() < deadline:
+        if _waiting(world, client) == size.policies:
+            return
+        time.sleep(1.0)
+    _check(world, client, size)
+
+
 def _check(world: World, client: Client, size: Size) -> None:
-    waiting = sum(float(count) for count in _BLOCKED.findall(bench_run.metrics_of(world, client)))
+    waiting = _waiting(world, client)
     if waiting != size.policies:
         raise DevError(f"{waiting:g} of {size.policies} policies wait for a budget")
+
+
+def _waiting(world: World, client: Client) -> float:
+    return sum(float(count) for count in _BLOCKED.findall(bench_run.metrics_of(world, client)))

@@ -115,13 +115,17 @@ _KUBERNETES_VARIABLES = {
     f"{_KUBERNETES_VERSION}.gitMajor": "{major}",
     f"{_KUBERNETES_VERSION}.gitMinor": "{minor}",
 }
+
+
+def _kubernetes(name: str) -> GoModule:
+    packages = {program: f"k8s.io/kubernetes/cmd/{program}" for program in _KUBERNETES}
+    return GoModule(name, "k8s.io/kubernetes", packages, _KUBERNETES_VARIABLES)
+
+
+# Minor versions beside the one that clusters have unless told.
+OTHER_KUBERNETES = {minor: _kubernetes(f"kubernetes-{minor}") for minor in ("1.35", "1.36")}
 SOURCES: tuple[Source, ...] = (
-    GoModule(
-        "kubernetes",
-        "k8s.io/kubernetes",
-        {program: f"k8s.io/kubernetes/cmd/{program}" for program in _KUBERNETES},
-        _KUBERNETES_VARIABLES,
-    ),
+    _kubernetes("kubernetes"),
     # A module of its own: what it needs beyond the others would be in the key of all of them.
     GoModule("kubeadm", "k8s.io/kubernetes", {"kubeadm": "k8s.io/kubernetes/cmd/kubeadm"}, _KUBERNETES_VARIABLES),
     GoModule("etcd", "go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"}),
@@ -172,7 +176,7 @@ def ensure(names: Iterable[str], assets: Path | None = None) -> dict[str, Path]:
     fails; its log is then named and kept.
     """
     folders = _asset_folders(assets)
-    return {name: _from_folders(name, folders) or _from_cache(name) for name in names}
+    return {name: _from_folders(name, folders) or _from_cache(name, _source_of(name)) for name in names}
 
 
 def _asset_folders(assets: Path | None) -> list[Path]:
@@ -190,8 +194,21 @@ def _from_folders(name: str, folders: Iterable[Path]) -> Path | None:
     return None
 
 
-def _from_cache(name: str) -> Path:
-    source = _source_of(name)
+def kubernetes_folder(minor: str) -> Path:
+    """Kubernetes' programs of another minor version, in a folder for --assets and KUBEBUILDER_ASSETS."""
+    if minor not in OTHER_KUBERNETES:
+        raise DevError(f"there is no Kubernetes {minor} here; there are: {' '.join(OTHER_KUBERNETES)}")
+    source = OTHER_KUBERNETES[minor]
+    programs = {name: _from_cache(name, source) for name in source.programs()}
+    folder = paths.cache_dir() / "kubernetes" / source.version
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, program in programs.items():
+        (folder / f".{name}.{os.getpid()}").symlink_to(program)
+        os.replace(folder / f".{name}.{os.getpid()}", folder / name)
+    return folder
+
+
+def _from_cache(name: str, source: Source) -> Path:
     program = paths.cache_dir() / "bin" / f"{name}-{source.key(name)}" / name
     if not program.exists():
         lock = paths.cache_dir() / "locks" / f"{source.name}.lock"

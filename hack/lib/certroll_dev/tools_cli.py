@@ -17,9 +17,17 @@ def run(arguments: list[str]) -> int:
     )
     parser.add_argument("names", metavar="NAME", nargs="*", help="default: all of them, and what the demo and the tests run of Debian's packages and Envoy's")
     parser.add_argument("--assets", type=Path, metavar="DIR", help="look here first, then in KUBEBUILDER_ASSETS")
+    parser.add_argument(
+        "--kubernetes", choices=tools.OTHER_KUBERNETES, metavar="MINOR",
+        help="instead, the folder with Kubernetes' programs of that minor version, to try it: "
+        "KUBEBUILDER_ASSETS=$(hack/tools/ensure --kubernetes 1.35) hack/demo",
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress")
     options = parser.parse_args(arguments)
     ui.be_quiet(options.quiet)
+    if options.kubernetes:
+        print(tools.kubernetes_folder(options.kubernetes))
+        return 0
     if not options.names:
         programs.fetch_all()
     for path in tools.ensure(options.names or tools.known(), options.assets).values():

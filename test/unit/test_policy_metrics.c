@@ -286,6 +286,37 @@ static void restarts_are_counted_by_what_became_of_them(void **state)
     }
 }
 
+static void restarts_are_counted_for_each_workload_as_long_as_there_are_not_too_many(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f);
+    char kind[] = "Deployment";
+    char ns[] = "ns";
+    struct cr_policy_consumer consumer = {.kind = kind};
+    const struct cr_policy policy = {.ns = ns, .consumers = &consumer, .consumers_len = 1};
+    const struct cr_plan_restart restart = {.consumer = 0};
+    const struct cr_policy_status status = {0};
+    const struct cr_error failed = {.kind = CR_ERR_CONFLICT};
+    cr_policy_metrics_show(f.shown, "ns", "p", NULL, &status);
+    for (int i = 0; i < CR_RESTARTED_NAMES_MAX + 2; i++) {
+        cr_autofree char *name = cr_asprintf("web-%d", i);
+        consumer.target = name;
+        cr_policy_metrics_restarted(f.shown, &policy, &status, &restart, &failed); /* not a restart */
+        cr_policy_metrics_restarted(f.shown, &policy, &status, &restart, NULL);
+    }
+    char first[] = "web-0";
+    consumer.target = first;
+    cr_policy_metrics_restarted(f.shown, &policy, &status, &restart, NULL);
+    expect(&f, "certroll_workload_restarts_total{namespace=\"ns\",kind=\"Deployment\",workload=\"web-0\"} 2");
+    expect(&f, "certroll_workload_restarts_total{namespace=\"ns\",kind=\"Deployment\",workload=\"web-99\"} 1");
+    expect(&f, "certroll_workload_restarts_total{namespace=\"ns\",kind=\"\",workload=\"\"} 2");
+    expect_none(&f, "workload=\"web-100\"");
+    cr_policy_metrics_forget(f.shown, "ns", "p");
+    expect_none(&f, "certroll_workload_restarts_total{");
+    close_fixture(&f);
+}
+
 static void a_restart_is_measured_from_the_earliest_change_that_it_is_for(void **state)
 {
     (void)state;
@@ -359,6 +390,7 @@ int main(void)
         cmocka_unit_test(the_first_end_of_the_valid_cas_is_reported_and_how_many_are_expired),
         cmocka_unit_test(a_condition_is_exported_while_it_is_not_as_it_should_be),
         cmocka_unit_test(restarts_are_counted_by_what_became_of_them),
+        cmocka_unit_test(restarts_are_counted_for_each_workload_as_long_as_there_are_not_too_many),
         cmocka_unit_test(a_restart_is_measured_from_the_earliest_change_that_it_is_for),
         cmocka_unit_test(a_rotation_is_measured_once_when_its_end_is_on_record),
         cmocka_unit_test(without_metrics_nothing_is_shown),

@@ -37,6 +37,7 @@ struct shown {
 struct namespace_totals {
     struct tally sums;
     size_t policies;
+    struct cr_strvec restarted; /* "kind/workload" that are counted by name: CR_RESTARTED_NAMES_MAX */
 };
 
 struct cr_policy_metrics {
@@ -47,6 +48,7 @@ struct cr_policy_metrics {
     struct cr_metric *pods;
     struct cr_metric *pending;
     struct cr_metric *restarts;
+    struct cr_metric *workload_restarts;
     struct cr_metric *rotation_seconds;
     struct cr_metric *restart_seconds;
 
@@ -60,6 +62,13 @@ static void shown_free(void *value)
     struct shown *shown = value;
     cr_strvec_dispose(&shown->series);
     free(shown);
+}
+
+static void totals_free(void *value)
+{
+    struct namespace_totals *totals = value;
+    cr_strvec_dispose(&totals->restarted);
+    free(totals);
 }
 
 static void register_gauges(struct cr_policy_metrics *m, struct cr_metrics *metrics)
@@ -109,6 +118,9 @@ static void register_totals(struct cr_policy_metrics *m, struct cr_metrics *metr
                                      1,     5,      10,    30,   60,    300,  1800, 3600, 24 * 3600};
     m->restarts = cr_metrics_counter(metrics, "certroll_restarts_total", "Restarts of workloads by their result.",
                                      CR_LABELS("namespace", "kind", "result"));
+    m->workload_restarts =
+        cr_metrics_counter(metrics, "certroll_workload_restarts_total", "Restarts of each workload that were accepted.",
+                           CR_LABELS("namespace", "kind", "workload"));
     m->rotation_seconds = cr_metrics_histogram(
         metrics, "certroll_rotation_duration_seconds",
         "From the moment a change was seen until all pods were verified or inferred to have it, or it was overtaken.",
@@ -126,7 +138,7 @@ struct cr_policy_metrics *cr_policy_metrics_new(struct cr_metrics *metrics)
     register_totals(m, metrics);
     pthread_mutex_init(&m->lock, NULL);
     m->shown = cr_strmap_new(shown_free);
-    m->totals = cr_strmap_new(free);
+    m->totals = cr_strmap_new(totals_free);
     return m;
 }
 
@@ -191,6 +203,16 @@ static void show_totals(const struct cr_policy_metrics *m, const char *ns, const
     for (size_t i = 0; i < EVIDENCE; i++)
         cr_metric_set(m->pods, CR_LABELS(ns, cr_evidence_name((enum cr_evidence)i)), totals->sums.pods[i]);
     cr_metric_set(m->pending, CR_LABELS(ns), totals->sums.pending);
+}
+
+static void hide_restarted(const struct cr_policy_metrics *m, const char *ns, const struct cr_strvec *restarted)
+{
+    for (size_t i = 0; i < restarted->len; i++) {
+        const char *workload = strchr(restarted->items[i], '/') + 1;
+        cr_autofree char *kind = cr_strndup(restarted->items[i], (size_t)(workload - 1 - restarted->items[i]));
+        cr_metric_remove(m->workload_restarts, CR_LABELS(ns, kind, workload));
+    }
+    cr_metric_remove(m->workload_restarts, CR_LABELS(ns, "", ""));
 }
 
 static void hide_totals(const struct cr_policy_metrics *m, const char *ns)
@@ -360,6 +382,7 @@ void cr_policy_metrics_forget(struct cr_policy_metrics *m, const char *ns, const
             show_totals(m, ns, totals);
         } else {
             hide_totals(m, ns);
+            hide_restarted(m, ns, &totals->restarted);
             cr_strmap_remove(m->totals, ns);
         }
     }
@@ -382,6 +405,27 @@ static const char *result_of(const struct cr_error *failed)
     default:
         return "refused"; /* the API server says no */
     }
+}
+
+/* With the lock held. By name as long as there are not too many; empty labels stand for all that came later. */
+static void count_workload(const struct cr_policy_metrics *m, const char *ns, const struct cr_policy_consumer *consumer,
+                           struct cr_strvec *named)
+{
+    cr_autofree char *key = cr_asprintf("%s/%s", consumer->kind, consumer->target);
+    bool has_name = named->len < CR_RESTARTED_NAMES_MAX || cr_strvec_has(named, key);
+    if (has_name)
+        cr_strvec_add_unique(named, key);
+    cr_metric_add(m->workload_restarts,
+                  has_name ? CR_LABELS(ns, consumer->kind, consumer->target) : CR_LABELS(ns, "", ""), 1);
+}
+
+static void restarted(struct cr_policy_metrics *m, const char *ns, const struct cr_policy_consumer *consumer)
+{
+    pthread_mutex_lock(&m->lock);
+    struct namespace_totals *totals = cr_strmap_get(m->totals, ns);
+    if (totals) /* its policy has not gone meanwhile */
+        count_workload(m, ns, consumer, &totals->restarted);
+    pthread_mutex_unlock(&m->lock);
 }
 
 /* The earliest of the changes that the restart was for; 0: none is known. */
@@ -409,7 +453,10 @@ void cr_policy_metrics_restarted(struct cr_policy_metrics *m, const struct cr_po
 {
     if (!m)
         return;
-    cr_metric_add(m->restarts, CR_LABELS(policy->ns, policy->consumers[restart->consumer].kind, result_of(failed)), 1);
+    const struct cr_policy_consumer *consumer = &policy->consumers[restart->consumer];
+    cr_metric_add(m->restarts, CR_LABELS(policy->ns, consumer->kind, result_of(failed)), 1);
+    if (!failed)
+        restarted(m, policy->ns, consumer);
     int64_t since_ms = failed ? 0 : earliest_change_ms(status, restart->rotations);
     if (since_ms)
         cr_metric_observe(m->restart_seconds, NULL, seconds_between(since_ms, cr_clock_wall_ms()));

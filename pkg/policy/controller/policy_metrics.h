@@ -24,6 +24,10 @@ void cr_policy_metrics_show(struct cr_policy_metrics *m, const char *ns, const c
 /* The policy is gone. */
 void cr_policy_metrics_forget(struct cr_policy_metrics *m, const char *ns, const char *name);
 
+/* Workloads of a namespace whose restarts are counted by name, so that no tenant can make series without end: they go
+ * with the namespace's last policy. */
+enum { CR_RESTARTED_NAMES_MAX = 100 };
+
 /* A restart was attempted: failed is NULL when it was done. status: the plan's, with the changes that the restart was
  * for. */
 void cr_policy_metrics_restarted(struct cr_policy_metrics *m, const struct cr_policy *policy,

@@ -93,11 +93,13 @@ bool cr_http_exchange_timed_out(const struct cr_http_exchange *x, int timeout_ms
 }
 
 /* A server that refuses a request without having read its body may end the HTTP/2 stream at once (RFC 9113, section
- * 8.1), and libcurl 7.88 then drops what was under way of the answer. The status has come, and says enough: a 401 to a
- * write must not look like trouble of the network. */
+ * 8.1), and libcurl 7.88 then drops what was under way of the answer; one that resets the connection does
+ * the same to HTTP/1.1 (CURLE_RECV_ERROR). The status has come, and says enough: a 401 to a write must not look like
+ * trouble of the network. */
 static bool is_cut_refusal(CURLcode result, int status)
 {
-    return status >= CR_HTTP_REFUSED && (result == CURLE_PARTIAL_FILE || result == CURLE_HTTP2_STREAM);
+    return status >= CR_HTTP_REFUSED &&
+           (result == CURLE_PARTIAL_FILE || result == CURLE_HTTP2_STREAM || result == CURLE_RECV_ERROR);
 }
 
 bool cr_http_exchange_ended(const struct cr_http_exchange *x, CURLcode result, int status, struct cr_error *err)

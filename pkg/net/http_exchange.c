@@ -15,7 +15,6 @@
 #include "net/tls_limits.h"
 
 enum {
-    CONNECT_TIMEOUT_MS = 10 * 1000,
     /* A dead path is found in 25 s, as measured; nothing else finds it, since libcurl 7.88 sends no HTTP/2 pings. */
     KEEPALIVE_IDLE_S = 10,
     KEEPALIVE_INTERVAL_S = 5,
@@ -96,7 +95,7 @@ static void set_connection_options(CURL *easy)
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
     curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CR_HTTP_CONNECT_TIMEOUT_MS);
     curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_IDLE_S);

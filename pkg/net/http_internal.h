@@ -20,6 +20,7 @@ enum {
     /* curl reads up to 100 of these before it returns, all of which lie in an inbox then: with its own 16 KiB that may
      * be 1.6 MB of what the receiver would have dropped. */
     CR_HTTP_READ_SIZE = 4 * 1024,
+    CR_HTTP_CONNECT_TIMEOUT_MS = 10 * 1000,
     CR_HTTP_REFUSED = 400,                /* the least status of a refusal */
     CR_HTTP_LONGEST_RETRY_AFTER_S = 3600, /* longer is taken for that */
 };

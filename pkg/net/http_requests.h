@@ -4,8 +4,8 @@
  *
  * There are as many connections as threads ask at once; the one used last is used first, and one that was not used for
  * a minute is closed when another is given back. A server may close one that is idle: on a connection that was used
- * before, and ends without a byte of an answer, a request is sent once more on a new one; a write only when that end
- * came at once. */
+ * before, and ends without a whole line of an answer, a request is sent once more on a new one; a write only when that
+ * end came at once. */
 #ifndef CR_NET_HTTP_REQUESTS_H
 #define CR_NET_HTTP_REQUESTS_H
 

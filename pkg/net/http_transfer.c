@@ -6,7 +6,10 @@
 #include "base/clock.h"
 #include "net/http_memory.h"
 
-enum { LONGEST_POLL_MS = 1000 }; /* libcurl knows when it wants to go on before that */
+enum {
+    LONGEST_POLL_MS = 1000, /* libcurl knows when it wants to go on before that */
+    EARLY_MS = 2,           /* libcurl's own clock may be ahead of the deadline by so much */
+};
 
 struct run {
     struct cr_http_transfer *transfer;
@@ -49,7 +52,8 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
     run->received = true;
     if (run->response->status)
         return len;
-    run->encoded = run->encoded || cr_http_field_differs(line, len, "Content-Encoding:", "identity");
+    run->encoded =
+        run->encoded || (run->transfer->keeps && cr_http_field_differs(line, len, "Content-Encoding:", "identity"));
     run->packed = cr_http_field_differs(line, len, "Transfer-Encoding:", "chunked");
     if (len && (line[0] == '\r' || line[0] == '\n'))
         end_head(run);
@@ -98,6 +102,20 @@ static void set_kept_options(struct run *run)
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, run);
 }
 
+static int64_t left_ms(const struct run *run)
+{
+    int64_t left = run->transfer->deadline_ms - cr_clock_monotonic_ms();
+    return left > 0 ? left : 0;
+}
+
+/* Of two addresses of one kind libcurl gives the first half of the time to connect. */
+static void set_connect_timeout(struct run *run)
+{
+    int64_t left = left_ms(run);
+    if (left < CR_HTTP_CONNECT_TIMEOUT_MS)
+        curl_easy_setopt(run->exchange.easy, CURLOPT_CONNECTTIMEOUT_MS, left ? (long)left : 1L); /* 0: its default */
+}
+
 static bool prepare(struct run *run, struct cr_error *err)
 {
     const struct cr_http_transfer *transfer = run->transfer;
@@ -109,6 +127,7 @@ static bool prepare(struct run *run, struct cr_error *err)
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, run);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, run);
+    set_connect_timeout(run);
     if (transfer->keeps)
         set_kept_options(run);
     run->added = transfer->multi && curl_multi_add_handle(transfer->multi, easy) == CURLM_OK;
@@ -124,11 +143,6 @@ static bool is_done(struct run *run)
             return true;
     }
     return false;
-}
-
-static int64_t left_ms(const struct run *run)
-{
-    return run->transfer->deadline_ms - cr_clock_monotonic_ms();
 }
 
 static int poll_ms(const struct run *run)
@@ -147,6 +161,8 @@ static bool is_late(const struct run *run, struct cr_error *err)
 static bool judge(const struct run *run, struct cr_error *err)
 {
     const char *origin = run->exchange.head.origin;
+    if (run->result == CURLE_OPERATION_TIMEDOUT && left_ms(run) <= EARLY_MS)
+        return is_late(run, err);
     if (run->over_cap)
         return cr_http_exchange_over_cap(&run->exchange, run->max_body, err);
     if (run->packed)
@@ -164,7 +180,7 @@ static bool drive(struct run *run, struct cr_error *err)
         bool works = curl_multi_perform(multi, &ignored) == CURLM_OK;
         if (is_done(run))
             return judge(run, err);
-        if (left_ms(run) <= 0)
+        if (!left_ms(run))
             return is_late(run, err);
         struct curl_waitfd cancel = {.fd = run->transfer->cancel_fd, .events = CURL_WAIT_POLLIN};
         if (!works || curl_multi_poll(multi, &cancel, cancel.fd >= 0, poll_ms(run), NULL) != CURLM_OK)

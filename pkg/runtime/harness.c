@@ -8,7 +8,7 @@
 #include "base/strings.h"
 
 /* Events are sent one at a time, by a worker. */
-static const char events_key[] = "/events";
+static const char events_key[] = "//events";
 
 struct cr_harness {
     struct cr_harness_options options;

@@ -12,7 +12,7 @@
 
 /* Work for a worker that is no object's. */
 struct cr_chore {
-    const char *key; /* in the queue: "/sweep", since no namespace is "" */
+    const char *key; /* in the queue: "//sweep", since no name has a slash; a cluster-scoped object's is "/name" */
     void (*run)(void *arg);
 };
 

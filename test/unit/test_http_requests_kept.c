@@ -161,21 +161,34 @@ static void what_fails_says_why_and_leaves_nothing_behind(void **state)
     }
 }
 
+/* Over TLS without close_notify, as a server that ends in a hurry. */
+static void serve_half_a_refusal(struct test_conn *conn, void *arg)
+{
+    static const char cut[] = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 9\r\n\r\nhalf";
+    (void)arg;
+    if (test_conn_request(conn) && test_conn_puts(conn, cut))
+        test_conn_hang_up(conn);
+}
+
 /* The status has come, and says enough. */
 static void a_refusal_that_is_cut_off_is_an_answer(void **state)
 {
-    static const char cut[] = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 9\r\n\r\nhalf";
-    CR_CLEANUP(test_server)
-    struct test_server *server =
-        test_server_new(&(struct test_server_options){.serve = serve_raw, .arg = (void *)(uintptr_t)cut});
-    cr_autofree char *url = test_server_url(server, "/");
-    struct cr_error err = {0};
-    CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
-    const struct cr_http_request request = {.method = "GET", .url = url, .timeout_ms = PATIENCE_MS};
-    if (!cr_http_do(*state, &request, &response, &err))
-        fail_msg("%s", err.text);
-    assert_int_equal(response.status, 429);
-    assert_int_equal(response.retry_after_ms, 7000);
+    CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){.cn = "any"});
+    const struct test_cert *const certs[] = {NULL, cert};
+    cr_http_requests_set_tls(*state, &(struct cr_http_tls){.insecure = true});
+    for (size_t i = 0; i < cr_array_len(certs); i++) {
+        CR_CLEANUP(test_server)
+        struct test_server *server =
+            test_server_new(&(struct test_server_options){.serve = serve_half_a_refusal, .cert = certs[i]});
+        cr_autofree char *url = test_server_url(server, "/");
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
+        const struct cr_http_request request = {.method = "GET", .url = url, .timeout_ms = PATIENCE_MS};
+        if (!cr_http_do(*state, &request, &response, &err))
+            fail_msg("%s", err.text);
+        assert_int_equal(response.status, 429);
+        assert_int_equal(response.retry_after_ms, 7000);
+    }
 }
 
 /* Answers one request and hangs up on the next. */
@@ -369,6 +382,42 @@ static void who_says_more_than_was_asked_is_asked_on_a_new_connection(void **sta
     }
 }
 
+enum { READ_SIZE = 4096 }; /* of libcurl, as it is set */
+
+/* In one record: an answer that fills what libcurl reads at a time, and another one, which then waits in OpenSSL. */
+static void serve_more_in_one_record(struct test_conn *conn, void *arg)
+{
+    static const char evil[] = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil";
+    static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 4056\r\n\r\n";
+    char record[READ_SIZE + sizeof evil - 1];
+    (void)arg;
+    memset(record, 'x', sizeof record);
+    memcpy(record, head, sizeof head - 1);
+    memcpy(record + READ_SIZE, evil, sizeof evil - 1);
+    assert_int_equal(sizeof head - 1 + 4056, READ_SIZE);
+    while (test_conn_request(conn) && test_conn_write(conn, record, sizeof record))
+        ;
+}
+
+static void what_waits_in_tls_is_not_the_next_answer(void **state)
+{
+    CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){.cn = "any"});
+    CR_CLEANUP(test_server)
+    struct test_server *server =
+        test_server_new(&(struct test_server_options){.serve = serve_more_in_one_record, .cert = cert});
+    cr_autofree char *url = test_server_url(server, "/");
+    cr_http_requests_set_tls(*state, &(struct cr_http_tls){.insecure = true});
+    for (int i = 1; i <= 3; i++) {
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
+        const struct cr_http_request request = {.method = "GET", .url = url, .timeout_ms = PATIENCE_MS};
+        if (!cr_http_do(*state, &request, &response, &err))
+            fail_msg("%s", err.text);
+        assert_int_equal(response.body.data[0], 'x');
+        assert_int_equal(test_server_accepted(server), i);
+    }
+}
+
 struct asker {
     struct cr_http_requests *requests;
     const char *url;
@@ -433,6 +482,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_says_that_it_closes_is_asked_on_a_new_connection, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_compressed_is_no_answer_unless_it_is_a_refusal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_says_more_than_was_asked_is_asked_on_a_new_connection, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_waits_in_tls_is_not_the_next_answer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_server_is_verified_and_shown_who_asks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_end_cancels_what_is_under_way_and_what_comes_later, set_up, tear_down),
     };

@@ -91,7 +91,8 @@ static void a_refusal_with_a_truncated_body_is_still_one(void **state)
         {"a server's own error", "HTTP/1.1 503 Later\r\nContent-Length: 10\r\n\r\nabc", 503, "abc", NULL},
         {"the least", "HTTP/1.1 400 No\r\nContent-Length: 10\r\n\r\nabc", 400, "abc", NULL},
         {"no refusal", "HTTP/1.1 399 Odd\r\nContent-Length: 10\r\n\r\nabc", 399, "abc", CUT_OFF},
-        {"not cut off but broken", "HTTP/1.1 403 No\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 403, "", "chunk"},
+        {"broken", "HTTP/1.1 403 No\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 403, "", NULL},
+        {"broken, and no refusal", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 200, "", "chunk"},
     };
     assert_all_read_as(*state, answers, cr_array_len(answers));
 }

@@ -5,7 +5,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <arpa/inet.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -179,6 +181,57 @@ static void one_request_leaves_no_connection(void **state)
     }
 }
 
+static void serve_packed(struct test_conn *conn, void *arg)
+{
+    (void)arg;
+    if (test_conn_request(conn))
+        test_conn_answer(conn, 200, "Content-Encoding: gzip\r\n", "packed");
+}
+
+/* Of what a trigger asks only the status counts. */
+static void one_request_takes_an_answer_as_it_is(void **state)
+{
+    (void)state;
+    CR_CLEANUP(test_server)
+    struct test_server *server = test_server_new(&(struct test_server_options){.serve = serve_packed});
+    cr_autofree char *url = test_server_url(server, "/");
+    const struct cr_http_request request = {.method = "GET", .url = url, .timeout_ms = PATIENCE_MS};
+    CR_CLEANUP(cr_http_response) struct cr_http_response response = {0};
+    struct cr_error err = {0};
+    if (!cr_http_once(NULL, &request, -1, &response, &err))
+        fail_msg("%s", err.text);
+    assert_string_equal(cr_buf_text(&response.body), "packed");
+}
+
+static int listen_without_accepting(struct sockaddr_in *address)
+{
+    socklen_t len = sizeof *address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    *address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_int_equal(bind(fd, (struct sockaddr *)address, len), 0);
+    assert_int_equal(listen(fd, 0), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)address, &len), 0);
+    return fd;
+}
+
+/* Nobody answers its SYN: the queue of one that listens is full. */
+static void connecting_ends_with_the_time_for_the_request(void **state)
+{
+    struct fixture *f = *state;
+    struct sockaddr_in address;
+    struct cr_error err = {0};
+    int listener = listen_without_accepting(&address);
+    int waiting = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(waiting, (struct sockaddr *)&address, sizeof address), 0);
+    cr_autofree char *url = cr_asprintf("http://127.0.0.1:%d/", ntohs(address.sin_port));
+    int64_t start_ms = cr_clock_monotonic_ms();
+    assert_false(ask(f, url, NULL, SHORT_MS, &err));
+    assert_says(&err, CR_ERR_TRANSIENT, "(connecting)");
+    assert_true(cr_clock_monotonic_ms() - start_ms < CONNECT_TIMEOUT_MS);
+    close(waiting);
+    close(listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,7 +240,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_proxy_that_refuses_says_so, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_server_that_never_stops_sending_is_late, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_refusal_that_does_not_end_is_still_one, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(connecting_ends_with_the_time_for_the_request, set_up, tear_down),
         cmocka_unit_test(one_request_leaves_no_connection),
+        cmocka_unit_test(one_request_takes_an_answer_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,7 +81,7 @@ static void on_secret_unwanted(void *arg, const char *key)
     cr_secret_source_forget(controller->secrets, key);
 }
 
-static const char catalogue_key[] = "/catalogue";
+static const char catalogue_key[] = "//catalogue";
 
 static void on_catalogue_news(void *arg)
 {
@@ -235,7 +235,7 @@ static int64_t record_pause_ms(const struct reconcile_context *context)
 /* --- restarts under way, over all policies --- */
 
 /* A place that no policy looks after goes to the next. */
-static const char limits_key[] = "/limits";
+static const char limits_key[] = "//limits";
 enum { LIMITS_PAUSE_MS = 60 * 1000 };
 
 static void on_place(void *arg, const char *policy)

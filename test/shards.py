@@ -53,23 +53,29 @@ _SECONDS = {
 # Where `hack/test all` has more of a module than the gate, or all of it.
 _SECONDS_OF_ALL = {
     # integration
+    "test_bundle_game": 1090,
+    "test_situations": 690,
     "test_hostile_namespace": 660,
-    "test_situations": 300,
-    "test_storm": 250,
+    "test_alerts": 610,
+    "test_storm": 390,
     "test_evictions": 220,
-    "test_alerts": 200,
     "test_faults": 200,
+    "test_control_plane_crashes": 170,
+    "test_tlsreload_storm": 160,
     "test_restart_storm": 130,
+    "test_sidecar_evidence": 130,
     "test_alerts_own": 120,
-    "test_control_plane_crashes": 80,
     # e2e
     "test_control_plane_rotation": 1900,
     "test_mesh": 1300,
+    "test_cross_signed": 600,
+    "test_kubernetes_versions": 300,
     "test_control_plane_rows": 480,
     "test_crash_matrix": 390,
     "test_flapping": 320,
     "test_budgets": 200,
     "test_chart": 190,
+    "test_chart_life": 200,
 }
 _USUAL = 12
 

@@ -177,8 +177,7 @@ static void give_back(struct cr_http_requests *requests, struct slot *slot)
 /* --- one request --- */
 
 /* Its connection can be used only if nothing has come since: what comes behind an answer is never taken for the next
- * one. libcurl looks for it only where there is no TLS, and reads what OpenSSL has before it takes an answer for
- * whole. */
+ * one. libcurl looks for it only where there is no TLS. */
 static void drop_if_not_quiet(struct slot *slot)
 {
     struct pollfd fd = {.fd = slot->fd, .events = POLLIN};

@@ -1,5 +1,6 @@
 #include "net/http_transfer.h"
 
+#include <openssl/ssl.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -23,6 +24,7 @@ struct run {
     bool packed;   /* the same, and so it is no answer */
     bool over_cap;
     bool repeats; /* libcurl would have sent the request once more */
+    SSL *tls;     /* borrowed from the connection; NULL: it has none */
     CURLcode result;
 };
 
@@ -37,6 +39,14 @@ CURLM *cr_http_transfer_multi(void)
 
 /* --- called by libcurl --- */
 
+/* libcurl has it only while the transfer runs. */
+static SSL *tls_of(CURL *easy)
+{
+    const struct curl_tlssessioninfo *session = NULL;
+    curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &session);
+    return session && session->backend == CURLSSLBACKEND_OPENSSL ? session->internals : NULL;
+}
+
 /* An interim answer has its own fields. */
 static void end_head(struct run *run)
 {
@@ -50,6 +60,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
     struct run *run = arg;
     size_t len = size * count;
     run->received = true;
+    run->tls = tls_of(run->exchange.easy);
     if (run->response->status)
         return len;
     run->encoded =
@@ -197,12 +208,21 @@ static bool is_unanswered(const struct run *run)
             run->result == CURLE_RECV_ERROR);
 }
 
+/* What OpenSSL has read and libcurl has not would be taken for the next answer. */
+static curl_socket_t quiet_socket(const struct run *run)
+{
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    curl_easy_getinfo(run->exchange.easy, CURLINFO_ACTIVESOCKET, &fd);
+    bool more = fd != CURL_SOCKET_BAD && run->tls && SSL_has_pending(run->tls);
+    return more ? CURL_SOCKET_BAD : fd;
+}
+
 static void finish(struct run *run)
 {
     struct cr_http_transfer *transfer = run->transfer;
     transfer->unanswered = is_unanswered(run);
     if (run->added) {
-        curl_easy_getinfo(run->exchange.easy, CURLINFO_ACTIVESOCKET, &transfer->fd);
+        transfer->fd = quiet_socket(run);
         curl_multi_remove_handle(transfer->multi, run->exchange.easy);
     }
     cr_http_exchange_dispose(&run->exchange);

@@ -18,7 +18,7 @@ struct cr_http_transfer {
     bool keeps;
 
     /* Set by cr_http_transfer_run. */
-    curl_socket_t fd; /* of the connection that multi has kept; CURL_SOCKET_BAD: none */
+    curl_socket_t fd; /* of the connection that multi has kept; CURL_SOCKET_BAD: none that can be used again */
     bool unanswered;  /* a connection that was used before has ended instead of answering */
 };
 

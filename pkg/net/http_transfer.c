@@ -9,7 +9,7 @@
 
 enum {
     LONGEST_POLL_MS = 1000, /* libcurl knows when it wants to go on before that */
-    EARLY_MS = 2,           /* libcurl's own clock may be ahead of the deadline by so much */
+    LATER_MS = 200,         /* than the deadline, which is not libcurl's to find */
 };
 
 struct run {
@@ -52,6 +52,7 @@ static void end_head(struct run *run)
 {
     cr_http_exchange_status(&run->exchange, &run->response->status, &run->response->retry_after_ms);
     run->encoded = run->encoded && run->response->status;
+    run->tls = tls_of(run->exchange.easy);
 }
 
 /* CURLOPT_HEADERFUNCTION: line by line; an empty one ends the head (and later the trailers). */
@@ -60,7 +61,6 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
     struct run *run = arg;
     size_t len = size * count;
     run->received = true;
-    run->tls = tls_of(run->exchange.easy);
     if (run->response->status)
         return len;
     run->encoded =
@@ -124,7 +124,7 @@ static void set_connect_timeout(struct run *run)
 {
     int64_t left = left_ms(run);
     if (left < CR_HTTP_CONNECT_TIMEOUT_MS)
-        curl_easy_setopt(run->exchange.easy, CURLOPT_CONNECTTIMEOUT_MS, left ? (long)left : 1L); /* 0: its default */
+        curl_easy_setopt(run->exchange.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)left + LATER_MS);
 }
 
 static bool prepare(struct run *run, struct cr_error *err)
@@ -172,8 +172,6 @@ static bool is_late(const struct run *run, struct cr_error *err)
 static bool judge(const struct run *run, struct cr_error *err)
 {
     const char *origin = run->exchange.head.origin;
-    if (run->result == CURLE_OPERATION_TIMEDOUT && left_ms(run) <= EARLY_MS)
-        return is_late(run, err);
     if (run->over_cap)
         return cr_http_exchange_over_cap(&run->exchange, run->max_body, err);
     if (run->packed)

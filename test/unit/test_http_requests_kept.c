@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "net/http_internal.h"
 #include "support/says.h"
 #include "support/testserver.h"
 
@@ -382,19 +383,17 @@ static void who_says_more_than_was_asked_is_asked_on_a_new_connection(void **sta
     }
 }
 
-enum { READ_SIZE = 4096 }; /* of libcurl, as it is set */
-
 /* In one record: an answer that fills what libcurl reads at a time, and another one, which then waits in OpenSSL. */
 static void serve_more_in_one_record(struct test_conn *conn, void *arg)
 {
     static const char evil[] = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil";
     static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 4055\r\n\r\n";
-    char record[READ_SIZE + sizeof evil - 1];
+    char record[CR_HTTP_READ_SIZE + sizeof evil - 1];
     (void)arg;
     memset(record, 'x', sizeof record);
     memcpy(record, head, sizeof head - 1);
-    memcpy(record + READ_SIZE, evil, sizeof evil - 1);
-    _Static_assert(sizeof head - 1 + 4055 == READ_SIZE, "the answer fills it");
+    memcpy(record + CR_HTTP_READ_SIZE, evil, sizeof evil - 1);
+    _Static_assert(sizeof head - 1 + 4055 == CR_HTTP_READ_SIZE, "the answer fills it");
     while (test_conn_request(conn) && test_conn_write(conn, record, sizeof record))
         ;
 }

@@ -18,12 +18,7 @@
 #include "support/says.h"
 #include "support/testserver.h"
 
-enum {
-    SHORT_MS = 300,
-    LONG_MS = 60 * 1000,
-    PATIENCE_MS = 20 * 1000,
-    CONNECT_TIMEOUT_MS = 10 * 1000 /* the client's */
-};
+enum { SHORT_MS = 300, LONG_MS = 60 * 1000, PATIENCE_MS = 20 * 1000 };
 
 struct fixture {
     struct cr_http_transfer transfer;
@@ -79,7 +74,7 @@ static void opening_takes_no_longer_than_what_is_left(void **state)
     int64_t start_ms = cr_clock_monotonic_ms();
     assert_false(ask_through(*state, silent, SHORT_MS, &err));
     assert_says(&err, CR_ERR_TRANSIENT, "no answer within");
-    assert_true(cr_clock_monotonic_ms() - start_ms < CONNECT_TIMEOUT_MS);
+    assert_true(cr_clock_monotonic_ms() - start_ms < CR_HTTP_CONNECT_TIMEOUT_MS);
 }
 
 static void a_cancelled_caller_does_not_wait_for_a_connection(void **state)
@@ -214,7 +209,7 @@ static int listen_without_accepting(struct sockaddr_in *address)
     return fd;
 }
 
-/* Nobody answers its SYN: the queue of one that listens is full. */
+/* Its SYN gets no answer: the queue of the listener is full. */
 static void connecting_ends_with_the_time_for_the_request(void **state)
 {
     struct fixture *f = *state;
@@ -227,7 +222,7 @@ static void connecting_ends_with_the_time_for_the_request(void **state)
     int64_t start_ms = cr_clock_monotonic_ms();
     assert_false(ask(f, url, NULL, SHORT_MS, &err));
     assert_says(&err, CR_ERR_TRANSIENT, "(connecting)");
-    assert_true(cr_clock_monotonic_ms() - start_ms < CONNECT_TIMEOUT_MS);
+    assert_true(cr_clock_monotonic_ms() - start_ms < CR_HTTP_CONNECT_TIMEOUT_MS);
     close(waiting);
     close(listener);
 }

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 _OPERATOR = "certroll-operator"  # the service account, whatever its namespace
 _AGGREGATED = "rbac.authorization.k8s.io/aggregate-to-"
+_BINDINGS = ("rolebindings", "clusterrolebindings")
+_ENDING_S = 60  # an operator whose rights are taken away with it, as by helm uninstall, asks for so long at most
 _NOBODY = ("-",)  # no object can be called so: what a component takes away, its rule stays in its place
 
 
@@ -92,17 +95,38 @@ def unused(grants: Iterable[Grant], seen: Iterable[Request]) -> list[Grant]:
 
 
 def requests(audit_log: Path) -> Iterator[Request]:
-    """Of all operators. A watch counts when it begins, all else when it is answered."""
+    """Of all operators. A watch counts when it begins, all else when it is answered.
+
+    What one is refused while it ends with its rights is left out.
+    """
+    unbound: dict[str, datetime] = {}  # by namespace, "" of the cluster: when a binding was deleted last
     with audit_log.open("rb") as file:
         for line in file:
             event = json.loads(line) if line.endswith(b"\n") else {}
+            if _deletes_a_binding(event):
+                unbound[event["objectRef"].get("namespace", "")] = _time(event)
             user = event.get("user", {}).get("username", "")
             if not user.endswith(f":{_OPERATOR}"):
                 continue
             if _has_read_no_role_yet(event):
                 continue
             if event["stage"] == "ResponseComplete" or (event["verb"], event["stage"]) == ("watch", "ResponseStarted"):
-                yield _request(event)
+                request = _request(event)
+                if request.code != 403 or not _is_ending(request, _time(event), unbound):
+                    yield request
+
+
+def _deletes_a_binding(event: Mapping[str, Any]) -> bool:
+    return event.get("verb") == "delete" and event.get("objectRef", {}).get("resource") in _BINDINGS
+
+
+def _is_ending(request: Request, at: datetime, unbound: Mapping[str, datetime]) -> bool:
+    scopes = ("", request.namespace, request.user.split(":")[-2])
+    return any(scope in unbound and (at - unbound[scope]).total_seconds() < _ENDING_S for scope in scopes)
+
+
+def _time(event: Mapping[str, Any]) -> datetime:
+    return datetime.fromisoformat(event["requestReceivedTimestamp"])
 
 
 def _has_read_no_role_yet(event: Mapping[str, Any]) -> bool:

@@ -25,6 +25,8 @@ RULES: list[Object] = [
     {"apiGroups": ["certroll.dev"], "resources": ["*"], "verbs": ["*"]},
     {"apiGroups": ["", "apps", "policy"], "resources": ["*"], "verbs": ["*"]},
 ]
+# What discover looks for beside the workloads of RULES.
+OTHER_CONSUMERS: Object = {"apiGroups": ["networking.k8s.io", "gateway.networking.k8s.io", "argoproj.io"], "resources": ["*"], "verbs": ["*"]}
 LEASES: Object = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "patch"]}
 
 

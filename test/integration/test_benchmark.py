@@ -31,7 +31,7 @@ def test_the_benchmark_runs_and_every_figure_is_there(tmp_path: Path) -> None:
         assert figures["idle"][who]["cpu"] >= 0, who
     assert pair["certroll"]["burst"]["statuses_s"] > 0
     assert pair["certroll"]["event_to_patch"]["restarts"] > 0
-    assert figures["waiting"]["cpu"] > 0
+    assert figures["waiting"]["cpu"] >= 0
     assert "restart patch visible, p50" in done.stdout
     assert "policies wait for a budget" in done.stdout
 

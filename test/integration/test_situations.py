@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from control_plane import ROOT, ControlPlane
-from operators import LEASES, RULES, Operator, account
+from operators import LEASES, OTHER_CONSUMERS, RULES, Operator, account
 from prometheus import Prometheus
 from rotations import direct
 from situations.place import Ground, Place
@@ -31,8 +31,6 @@ from certroll_dev.demo import pki  # noqa: E402
 _STILL_S = 120.0  # with --write-docs: so long nothing that is said has changed
 _DEADLINE_S = 480.0  # a pod that comes up with the old leaf is evicted five times, a minute and more apart
 _AGAIN = "with an operator again: "
-# Kinds that discover finds beside those of RULES.
-_OTHER_KINDS = {"apiGroups": ["networking.k8s.io", "gateway.networking.k8s.io", "argoproj.io"], "resources": ["*"], "verbs": ["*"]}
 Table = dict[str, Seen]
 Looks = dict[str, list[Seen]]  # what was said of each situation, one after another; the last is what the table has, or what was said last
 
@@ -93,7 +91,7 @@ def seen(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory, 
     namespace = "situations"
     control_plane.kubectl("create", "namespace", namespace)
     try:
-        kubeconfig = account(control_plane, namespace, "operator", [*RULES, LEASES, _OTHER_KINDS], folder)
+        kubeconfig = account(control_plane, namespace, "operator", [*RULES, LEASES, OTHER_CONSUMERS], folder)
         known = None if request.config.getoption("--write-docs") else _known()
         with direct(control_plane) as api:
             authority, other = pki.new_authority(1), pki.new_authority(2)

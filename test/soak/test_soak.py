@@ -26,7 +26,7 @@ from certroll_dev.demo import pki
 from certroll_dev.demo.api import API
 from control_plane import ROOT, ControlPlane, wait_until
 from faults import Account, Faults
-from operators import LEASES, RULES, Operator
+from operators import LEASES, OTHER_CONSUMERS, RULES, Operator
 from paper_pods import PaperPods
 from samples import Sampler
 from slots import KINDS, Churn, Slot, Supply
@@ -166,7 +166,7 @@ def _grant(plane: ControlPlane, namespace: str, account: str, of: str) -> None:
     kind = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": account, "namespace": namespace}}
     subject = {"kind": "ServiceAccount", "name": account, "namespace": of}
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": account}
-    role = {**kind, "kind": "Role", "rules": [*RULES, LEASES]}
+    role = {**kind, "kind": "Role", "rules": [*RULES, LEASES, OTHER_CONSUMERS]}
     plane.create(role, {**kind, "kind": "RoleBinding", "roleRef": reference, "subjects": [subject]})
 
 

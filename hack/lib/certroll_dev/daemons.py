@@ -22,6 +22,8 @@ from . import commands, namespaces
 from .ui import DevError
 
 _POLL = 0.05
+_ENDING_S = 10.0
+_PF_EXITING = 0x4  # of the flags in /proc/PID/stat: linux/sched.h
 
 
 @dataclass(frozen=True)
@@ -33,16 +35,21 @@ class Process:
 
     @staticmethod
     def of(pid: int) -> Process | None:
-        """None when there is no such process, or only its zombie."""
-        try:
-            # The name in parentheses may hold anything; what follows the last one does not.
-            fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            return None
-        return None if fields[0] in "ZX" else Process(pid, int(fields[19]))
+        """None when there is no such process, or only its zombie.
+
+        While other threads of a zombie end, its sockets are still open.
+        """
+        fields = _stat(pid)
+        is_gone = not fields or (fields[0] in "ZX" and int(fields[17]) <= 1)
+        return None if is_gone else Process(pid, int(fields[19]))
 
     def alive(self) -> bool:
         return Process.of(self.pid) == self
+
+    def ends(self) -> bool:
+        """Whether it is on its way out, as one that was killed a moment ago."""
+        fields = _stat(self.pid)
+        return not fields or fields[0] in "ZX" or bool(int(fields[6]) & _PF_EXITING)
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
         """By way of a pidfd: between the check and the signal the pid cannot become another process."""
@@ -53,6 +60,15 @@ class Process:
                     signal.pidfd_send_signal(handle, number)
             finally:
                 os.close(handle)
+
+
+def _stat(pid: int) -> list[str]:
+    """From the state on; empty for what is gone."""
+    try:
+        # The name in parentheses may hold anything; what follows the last one does not.
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def wait_for_end(processes: Iterable[Process], timeout: float) -> list[Process]:
@@ -94,10 +110,8 @@ def all_pids() -> list[int]:
 
 def parent_of(pid: int) -> int:
     """0 for process 1 and for what is gone."""
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
+    fields = _stat(pid)
+    return int(fields[1]) if fields else 0
 
 
 def ancestors(pid: int) -> set[int]:
@@ -139,6 +153,9 @@ class Daemon:
     def start(self, inside: int | None, *, unshare: int = 0, enter: Sequence[tuple[Path, int]] = ()) -> bool:
         """Start it in the namespaces of the process `inside`, unless it runs already; True when it was started."""
         process = self.running()
+        if process and process.ends():
+            wait_for_end([process], _ENDING_S)
+            process = self.running()
         if process and self._recorded_digest() == self._digest():
             return False
         if process:

@@ -66,8 +66,12 @@ def look(place: Place, told: Object, alerts: Collection[tuple[str, str]], events
         conditions=tuple(shown) or ("none",),
         waited=place.is_waited_for(told) and conditions.get("Converged", "").startswith("True"),
         alerts=tuple(sorted(alert for alert, of in alerts if of == place.name or alert == "NoLeader")),
-        events=tuple(sorted(warnings & {each["reason"] for each in events if "certroll" in each.get("reportingComponent", "") + each.get("source", {}).get("component", "")})),
+        events=tuple(sorted((warnings & {each["reason"] for each in events if _is_ours(each)}) - place.passing)),
     )  # fmt: skip
+
+
+def _is_ours(event: Object) -> bool:
+    return "certroll" in event.get("reportingComponent", "") + event.get("source", {}).get("component", "")
 
 
 def truth(place: Place) -> str:

@@ -7,7 +7,7 @@ import hashlib
 import ssl
 import sys
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from control_plane import ROOT, wait_until
 
@@ -32,6 +32,7 @@ class DomainPlace(Place):
     before: pki.Authority | None = field(default=None, repr=False)
 
     kind, columns = "trustdomains", ("stage", "converged", "problem")
+    passing: ClassVar[frozenset[str]] = frozenset({"NotFound"})  # told when the policy is seen before the domain has made the Secret
 
     # --- what there is
 

@@ -2,6 +2,7 @@
 #include "net/http_internal.h"
 
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/strings.h"
 
@@ -38,7 +39,10 @@ static const char *hint_for(CURLcode code)
         return "the answer is not HTTP: ";
     case CURLE_BAD_CONTENT_ENCODING: /* or Transfer-Encoding, which libcurl 7.88 unpacks, asked or not */
         return "the answer is compressed in a way that nobody asked for: ";
-    case CURLE_OUT_OF_MEMORY: /* then the program ends; what is left is curl's cap for a line */
+    case CURLE_OUT_OF_MEMORY: /* then the program ends; what is left is libcurl 7.88's cap for a line */
+#if LIBCURL_VERSION_NUM >= 0x080600
+    case CURLE_TOO_LARGE:
+#endif
         return "a line of its headers is too long: ";
     case CURLE_GOT_NOTHING:
         return "no answer came: ";
@@ -55,14 +59,19 @@ static bool fail(const struct cr_http_exchange *x, CURLcode code, struct cr_erro
     return cr_error_set(err, kind_of(code), "%s: %s%s", cr_or_empty(x->head.origin), hint_for(code), problem);
 }
 
+/* libcurl sets CURLINFO_CONNECT_TIME_T (7.88) and CURLINFO_LOCAL_PORT (8.14) when the TLS handshake is done, too. */
+static bool is_connected(const struct cr_http_exchange *x)
+{
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof peer;
+    return x->fd >= 0 && getpeername(x->fd, (struct sockaddr *)&peer, &len) == 0;
+}
+
 const char *cr_http_exchange_phase(const struct cr_http_exchange *x)
 {
-    long connected = 0;
     curl_off_t secured = 0;
     curl_off_t first_byte = 0;
     curl_off_t sent = 0;
-    /* Not CURLINFO_CONNECT_TIME_T: libcurl 7.88 sets it when the TLS handshake is done, too. */
-    curl_easy_getinfo(x->easy, CURLINFO_LOCAL_PORT, &connected);
     curl_easy_getinfo(x->easy, CURLINFO_APPCONNECT_TIME_T, &secured);
     curl_easy_getinfo(x->easy, CURLINFO_PRETRANSFER_TIME_T, &sent);
     curl_easy_getinfo(x->easy, CURLINFO_STARTTRANSFER_TIME_T, &first_byte);
@@ -72,7 +81,7 @@ const char *cr_http_exchange_phase(const struct cr_http_exchange *x)
         return "waiting for the response";
     if (secured)
         return "sending the request";
-    return connected ? "in the TLS handshake" : "connecting";
+    return is_connected(x) ? "in the TLS handshake" : "connecting";
 }
 
 bool cr_http_exchange_over_cap(const struct cr_http_exchange *x, size_t cap, struct cr_error *err)

@@ -66,8 +66,9 @@ static void set_method(struct cr_http_exchange *x, const struct cr_http_request 
 /* CURLOPT_SOCKOPTFUNCTION: what curl has no options for. */
 static int on_new_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 {
-    (void)arg;
+    struct cr_http_exchange *x = arg;
     (void)purpose;
+    x->fd = fd;
     int probes = KEEPALIVE_COUNT;
     int timeout_ms = USER_TIMEOUT_MS;
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
@@ -88,8 +89,9 @@ static int may_begin(void *arg, char *remote_ip, char *local_ip, int remote_port
     return x->begun ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
 }
 
-static void set_connection_options(CURL *easy)
+static void set_connection_options(struct cr_http_exchange *x)
 {
+    CURL *easy = x->easy;
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https,http");
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
@@ -101,6 +103,7 @@ static void set_connection_options(CURL *easy)
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_IDLE_S);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_INTERVAL_S);
     curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_new_socket);
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTDATA, x);
     /* A request that is given up while its name is resolved would otherwise stop the loop until the resolver answers.
      */
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
@@ -118,10 +121,12 @@ bool cr_http_exchange_init(struct cr_http_exchange *x, const struct cr_http_requ
     x->easy = curl_easy_init();
     if (!x->easy)
         return cr_error_set(err, CR_ERR_INTERNAL, "libcurl cannot be initialised");
-    set_connection_options(x->easy);
+    x->fd = -1;
+    set_connection_options(x);
     /* Streams wait for a handshake under way, and share the connection when it brings HTTP/2. Without TLS there is none
      * to share, and curl would wait for the first response. */
-    curl_easy_setopt(x->easy, CURLOPT_PIPEWAIT, x->head.https ? 1L : 0L);
+    x->waits = x->head.https;
+    curl_easy_setopt(x->easy, CURLOPT_PIPEWAIT, x->waits ? 1L : 0L);
     set_method(x, request);
     curl_easy_setopt(x->easy, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(x->easy, CURLOPT_USERAGENT, user_agent);

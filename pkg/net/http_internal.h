@@ -52,6 +52,8 @@ struct cr_http_exchange {
     bool secret;
     int64_t begin_by_ms; /* 0: whenever */
     bool begun;          /* connected, and not too late: it is being sent */
+    bool waits;          /* rather than connect, for a connection under way that it may share */
+    int fd;              /* of the connection that was opened last for it; -1: none */
     char problem[CURL_ERROR_SIZE];
 };
 /* All that does not depend on the credentials. Any thread. */

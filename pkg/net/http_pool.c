@@ -32,10 +32,12 @@ struct cr_http_pool {
     struct cr_timer *timer;
     struct cr_timer *flush;
     struct cr_timer *look_again;
+    struct cr_timer *wake;
     LIST_HEAD(, watched) sockets;
     size_t exchanges;
     bool retired;
     int64_t last_byte_ms;
+    bool starting; /* some of its streams have not begun */
     bool looking;  /* for what curl holds back */
     bool may_hold; /* bytes came that curl may hold others behind */
 };
@@ -75,6 +77,8 @@ static void hand_over(struct cr_http_pool *pool)
 static void act(struct cr_http_pool *pool, curl_socket_t fd, int events)
 {
     let_work(pool, fd, events);
+    if (pool->starting)
+        cr_timer_arm(pool->wake, 0);
     hand_over(pool);
 }
 
@@ -214,6 +218,48 @@ static void on_look_again(void *arg)
     hand_over(pool);
 }
 
+/* It has not begun, and no connection is made for it. */
+static bool is_waiting(const struct cr_http_pool *pool, const struct cr_http_stream *stream)
+{
+    const struct cr_http_exchange *x = &stream->exchange;
+    return stream->pool == pool && !stream->complete && x->waits && !x->begun && x->fd < 0;
+}
+
+/* On a connection of its own where there is none to share. */
+static void start_again(struct cr_http_pool *pool, struct cr_http_exchange *x)
+{
+    curl_multi_remove_handle(pool->multi, x->easy);
+    x->waits = false;
+    curl_easy_setopt(x->easy, CURLOPT_PIPEWAIT, 0L);
+    curl_multi_add_handle(pool->multi, x->easy);
+}
+
+static void start_waiting(struct cr_http_pool *pool)
+{
+    struct cr_http_stream *stream = NULL;
+    TAILQ_FOREACH(stream, &pool->client->running, link)
+    if (is_waiting(pool, stream))
+        start_again(pool, &stream->exchange);
+}
+
+/* libcurl 8.14 forgets a stream that waits for the connection of another when that one turns out to be HTTP/1.1
+ * (multi.c, MSTATE_CONNECTING): it would begin with the next thing that ends. Once libcurl has done all that it does by
+ * itself, those that still wait while another has begun go on. */
+static void on_wake(void *arg)
+{
+    struct cr_http_pool *pool = arg;
+    const struct cr_http_stream *stream = NULL;
+    bool begun = false;
+    pool->starting = false;
+    TAILQ_FOREACH(stream, &pool->client->running, link)
+    if (stream->pool == pool) {
+        begun = begun || stream->exchange.begun;
+        pool->starting = pool->starting || !stream->exchange.begun;
+    }
+    if (begun && pool->starting)
+        start_waiting(pool);
+}
+
 struct cr_http_pool *cr_http_pool_new(struct cr_http_client *client, struct cr_loop *loop,
                                       struct cr_http_identity *identity)
 {
@@ -224,6 +270,7 @@ struct cr_http_pool *cr_http_pool_new(struct cr_http_client *client, struct cr_l
     pool->timer = cr_timer_new(loop, on_timer, pool);
     pool->flush = cr_timer_new(loop, on_flush, pool);
     pool->look_again = cr_timer_new(loop, on_look_again, pool);
+    pool->wake = cr_timer_new(loop, on_wake, pool);
     LIST_INIT(&pool->sockets);
     pool->multi = curl_multi_init();
     curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, on_watch);
@@ -245,6 +292,7 @@ static void pool_free(struct cr_http_pool *pool)
     cr_timer_free(pool->timer);
     cr_timer_free(pool->flush);
     cr_timer_free(pool->look_again);
+    cr_timer_free(pool->wake);
     cr_http_identity_unref(pool->identity);
     free(pool);
 }
@@ -260,6 +308,7 @@ bool cr_http_pool_add(struct cr_http_pool *pool, CURL *easy, struct cr_error *er
     if (code != CURLM_OK)
         return cr_error_set(err, CR_ERR_INTERNAL, "cannot start the request: %s", curl_multi_strerror(code));
     pool->exchanges++;
+    pool->starting = true;
     return true;
 }
 

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "net/tls_limits.h"
+#include "pki/key_kind.h"
 
 struct cr_probe_client {
     X509 *leaf;
@@ -63,21 +64,12 @@ static bool read_certificates(struct cr_probe_client *client, const void *pem, s
     return client->leaf && whole ? true : cr_error_set(err, CR_ERR_INVALID, "its certificate cannot be read");
 }
 
-static bool is_for_signing(int algorithm)
-{
-    static const int kinds[] = {NID_X9_62_id_ecPublicKey, NID_rsaEncryption, NID_rsassaPss, NID_ED25519, NID_ED448};
-    for (size_t i = 0; i < cr_array_len(kinds); i++)
-        if (kinds[i] == algorithm)
-            return true;
-    return false;
-}
-
-/* OpenSSL computes the public half of a DSA or DH key as it decodes it, however large the prime is. Owned. */
+/* Owned. */
 static EVP_PKEY *decode_pkcs8(const unsigned char *der, long len)
 {
     const ASN1_OBJECT *algorithm = NULL;
     PKCS8_PRIV_KEY_INFO *info = d2i_PKCS8_PRIV_KEY_INFO(NULL, &der, len);
-    bool known = info && PKCS8_pkey_get0(&algorithm, NULL, NULL, NULL, info) && is_for_signing(OBJ_obj2nid(algorithm));
+    bool known = info && PKCS8_pkey_get0(&algorithm, NULL, NULL, NULL, info) && cr_key_kind_signs(algorithm);
     EVP_PKEY *key = known ? EVP_PKCS82PKEY(info) : NULL;
     PKCS8_PRIV_KEY_INFO_free(info);
     return key;
@@ -127,7 +119,7 @@ static bool read_key(struct cr_probe_client *client, const void *pem, size_t len
     ERR_clear_error();
     if (!client->key)
         return cr_error_set(err, CR_ERR_INVALID,
-                            "its key cannot be read, is encrypted, or is none of RSA, ECDSA and EdDSA");
+                            "its key cannot be read, is encrypted, or is none of RSA, ECDSA, EdDSA and ML-DSA");
     char words[CR_TLS_LIMIT_WORDS];
     if (!cr_tls_client_key_fits(client->key, words))
         return cr_error_set(err, CR_ERR_INVALID, "its %s", words);

@@ -93,6 +93,9 @@ static const struct oid others[] = {
     {9, {0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0a}}, /* id-RSASSA-PSS, RFC 4055 */
     {3, {0x2b, 0x65, 0x70}},                                     /* Ed25519, RFC 8410 */
     {3, {0x2b, 0x65, 0x71}},                                     /* Ed448 */
+    {9, {0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x03, 0x11}}, /* ML-DSA-44, RFC 9881 */
+    {9, {0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x03, 0x12}}, /* ML-DSA-65 */
+    {9, {0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x03, 0x13}}, /* ML-DSA-87 */
 };
 
 /* Those of tls_limits.c. */
@@ -115,7 +118,7 @@ static const char *problem_of(struct span der)
     if (is_one_of(oid, others, cr_array_len(others)))
         return NULL;
     if (!is_one_of(oid, &ec_key, 1))
-        return "a key of its chain is none of RSA, ECDSA and EdDSA";
+        return "a key of its chain is none of RSA, ECDSA, EdDSA and ML-DSA";
     if (take_element(&algorithm, OBJECT, &oid) && is_one_of(oid, curves, cr_array_len(curves)))
         return NULL;
     return "a key of its chain is on no curve that is taken: P-256, P-384, P-521, brainpool r1, by name";

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
+#include "pki/key_kind.h"
 
 #define CIPHERS "ALL:!aNULL:!eNULL:!kDHE:!PSK:!SRP:!aDSS:@SECLEVEL=0"
 
@@ -19,6 +20,9 @@
     "ECDSA+SHA256:ECDSA+SHA384:ECDSA+SHA512:ed25519:ed448:rsa_pss_pss_sha256:rsa_pss_pss_sha384:rsa_pss_pss_sha512:"   \
     "rsa_pss_rsae_sha256:rsa_pss_rsae_sha384:rsa_pss_rsae_sha512:RSA+SHA256:RSA+SHA384:RSA+SHA512:ECDSA+SHA224:"       \
     "ECDSA+SHA1:RSA+SHA224:RSA+SHA1"
+
+/* Behind them, where OpenSSL has it (3.5): draft-ietf-tls-mldsa. */
+#define ML_DSA ":mldsa65:mldsa44:mldsa87"
 
 /* As OpenSSL calls them (RFC 5480, RFC 5639). */
 static const char *const curves[] = {"prime256v1",      "secp384r1",       "secp521r1",
@@ -33,7 +37,7 @@ bool cr_tls_limit_context(SSL_CTX *ctx)
 #endif
     SSL_CTX_set_max_cert_list(ctx, CR_TLS_MESSAGE_BYTES);
     return SSL_CTX_set_cipher_list(ctx, CIPHERS) == 1 && SSL_CTX_set1_groups_list(ctx, GROUPS) == 1 &&
-           SSL_CTX_set1_sigalgs_list(ctx, SIGNATURES) == 1;
+           SSL_CTX_set1_sigalgs_list(ctx, OPENSSL_VERSION_PREREQ(3, 5) ? SIGNATURES ML_DSA : SIGNATURES) == 1;
 }
 
 /* --- keys --- */
@@ -92,6 +96,8 @@ static bool curve_fits(const EVP_PKEY *key, char words[CR_TLS_LIMIT_WORDS])
 
 static bool key_fits(const EVP_PKEY *key, int rsa_max, char words[CR_TLS_LIMIT_WORDS])
 {
+    if (key && cr_key_is_ml_dsa(key))
+        return true;
     switch (key ? EVP_PKEY_get_base_id(key) : EVP_PKEY_NONE) {
     case EVP_PKEY_RSA:
     case EVP_PKEY_RSA_PSS:
@@ -102,7 +108,7 @@ static bool key_fits(const EVP_PKEY *key, int rsa_max, char words[CR_TLS_LIMIT_W
     case EVP_PKEY_ED448:
         return true;
     default:
-        return refuse(words, "key cannot be read, or is none of RSA, ECDSA and EdDSA");
+        return refuse(words, "key cannot be read, or is none of RSA, ECDSA, EdDSA and ML-DSA");
     }
 }
 

@@ -176,12 +176,16 @@ struct x509_st *cr_builder_new(struct evp_pkey_st *key, const struct X509_name_s
 
 static const EVP_MD *hash_for(const EVP_PKEY *key)
 {
-    int id = EVP_PKEY_get_base_id(key);
-    if (id == EVP_PKEY_ED25519)
-        return NULL;
-    if (id != EVP_PKEY_EC || EVP_PKEY_get_bits(key) <= 256)
+    switch (EVP_PKEY_get_base_id(key)) {
+    case EVP_PKEY_RSA:
         return EVP_sha256();
-    return EVP_PKEY_get_bits(key) <= 384 ? EVP_sha384() : EVP_sha512();
+    case EVP_PKEY_EC:
+        return EVP_PKEY_get_bits(key) <= 256   ? EVP_sha256()
+               : EVP_PKEY_get_bits(key) <= 384 ? EVP_sha384()
+                                               : EVP_sha512();
+    default:
+        return NULL; /* Ed25519 and ML-DSA have their own */
+    }
 }
 
 bool cr_builder_sign(struct x509_st *cert, struct evp_pkey_st *signer, struct cr_error *err)

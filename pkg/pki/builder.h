@@ -44,7 +44,7 @@ bool cr_builder_key_usage(struct x509_st *cert, bool ca, struct cr_error *err) C
 bool cr_builder_add(struct x509_st *cert, int nid, void *value, bool critical, struct cr_error *err) CR_MUST_USE;
 
 /* With the hash that fits the signer's key: SHA-256, for P-384 SHA-384 and for P-521 SHA-512 (RFC 5480, section 4);
- * Ed25519 has its own (RFC 8410). */
+ * Ed25519 (RFC 8410) and ML-DSA (RFC 9881) have their own. */
 bool cr_builder_sign(struct x509_st *cert, struct evp_pkey_st *signer, struct cr_error *err) CR_MUST_USE;
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/strings.h"
+#include "pki/key_kind.h"
 #include "pki/pem.h"
 
 static void pkey_cleanup(EVP_PKEY **key)
@@ -129,17 +130,6 @@ static enum form form_of(const struct cr_pem_block *block)
     return form;
 }
 
-/* Kinds that a certificate signs with. Of DSA and DH OpenSSL computes the public half while it decodes them, however
- * large the prime is. */
-static bool is_for_signing(int algorithm)
-{
-    static const int kinds[] = {NID_X9_62_id_ecPublicKey, NID_rsaEncryption, NID_rsassaPss, NID_ED25519, NID_ED448};
-    for (size_t i = 0; i < cr_array_len(kinds); i++)
-        if (kinds[i] == algorithm)
-            return true;
-    return false;
-}
-
 /* False: PKCS#8 says that it is of another kind, by that name. NULL in *key: it is corrupt. */
 static bool decode_pkcs8(const struct cr_buf *der, EVP_PKEY **key, char name[CR_KEY_ALGORITHM_TEXT])
 {
@@ -151,7 +141,7 @@ static bool decode_pkcs8(const struct cr_buf *der, EVP_PKEY **key, char name[CR_
         PKCS8_PRIV_KEY_INFO_free(info);
         return true;
     }
-    bool is_ours = is_for_signing(OBJ_obj2nid(oid));
+    bool is_ours = cr_key_kind_signs(oid);
     if (is_ours)
         *key = decode(PKCS8, type_of(algorithm), der->data, der->len);
     else
@@ -201,7 +191,7 @@ static bool read_block(const struct cr_pem_block *block, EVP_PKEY **key, enum cr
         return cr_error_set(
             err, CR_ERR_INVALID,
             "block %zu is a key for %s, with which certificates are not signed, or which OpenSSL %s does "
-            "not have: use RSA, ECDSA, Ed25519 or Ed448",
+            "not have: use RSA, ECDSA, Ed25519, Ed448 or ML-DSA",
             block->number, name, OPENSSL_VERSION_STR);
     if (*key)
         return true;
@@ -312,8 +302,9 @@ static bool is_as_large_as_it_says(const EVP_PKEY *key)
 
 bool cr_key_signs_for(struct evp_pkey_st *key, struct evp_pkey_st *public_key)
 {
+    enum { LONGEST = 4627 /* bytes, of ML-DSA-87: FIPS 204, table 2 */ };
     static const unsigned char text[] = "certroll";
-    unsigned char signature[CR_KEY_RSA_PROVED_BITS_MAX / 8];
+    unsigned char signature[LONGEST];
     size_t len = sizeof signature;
     bool is_rsa = EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA || EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA_PSS;
     if (is_rsa && EVP_PKEY_get_bits(key) > CR_KEY_RSA_PROVED_BITS_MAX)
@@ -373,26 +364,13 @@ bool cr_key_is_affordable(const struct evp_pkey_st *key, struct cr_error *err)
     case EVP_PKEY_DSA:
         return EVP_PKEY_get_bits(key) <= CR_KEY_DSA_BITS_MAX ||
                refuse_bits("a DSA key", EVP_PKEY_get_bits(key), CR_KEY_DSA_BITS_MAX, err);
-    default:
-        return true; /* Ed25519 and Ed448 have one size; what cannot sign fails at once */
+    default: /* Ed25519, Ed448 and each ML-DSA have one size; what cannot sign fails at once */
+        return !cr_key_is_slh_dsa(key) ||
+               cr_error_set(err, CR_ERR_INVALID, "a key of %s costs too much", EVP_PKEY_get0_type_name(key));
     }
 }
 
 /* --- what they are called --- */
-
-/* FIPS 204 and 205, by the numbers of the NIST; OpenSSL has them since 3.5. */
-static const char *new_algorithm(const char *number)
-{
-    static const char *const names[][2] = {
-        {"2.16.840.1.101.3.4.3.17", "ML-DSA-44"},
-        {"2.16.840.1.101.3.4.3.18", "ML-DSA-65"},
-        {"2.16.840.1.101.3.4.3.19", "ML-DSA-87"},
-    };
-    for (size_t i = 0; i < cr_array_len(names); i++)
-        if (strcmp(number, names[i][0]) == 0)
-            return names[i][1];
-    return NULL;
-}
 
 void cr_key_algorithm_name(const struct X509_algor_st *algorithm, char out[CR_KEY_ALGORITHM_TEXT])
 {
@@ -400,7 +378,7 @@ void cr_key_algorithm_name(const struct X509_algor_st *algorithm, char out[CR_KE
     const ASN1_OBJECT *oid = NULL;
     X509_ALGOR_get0(&oid, NULL, NULL, algorithm);
     (void)OBJ_obj2txt(number, sizeof number, oid, 1);
-    const char *name = new_algorithm(number);
+    const char *name = cr_key_kind_ml_dsa(oid);
     if (!name && OBJ_obj2nid(oid) != NID_undef)
         name = OBJ_nid2sn(OBJ_obj2nid(oid));
     (void)snprintf(out, CR_KEY_ALGORITHM_TEXT, "%.40s%s%s%s", name ? name : number, name ? " (" : "",

@@ -12,9 +12,9 @@ struct evp_pkey_st;   /* OpenSSL's EVP_PKEY */
 struct X509_algor_st; /* OpenSSL's X509_ALGOR */
 
 /* The one private key of a PEM text: PKCS#8, SEC1 or PKCS#1; other blocks (EC PARAMETERS, certificates) are skipped.
- * Only kinds of keys that a certificate signs with are decoded: RSA, ECDSA, Ed25519, Ed448. OpenSSL computes the public
- * half of a DSA key as it decodes it, at any size. Owned by the caller, who frees it at once. NULL: *problem is
- * Unparsable, Encrypted or TooCostly, err says why, without the name of the entry. Never prompts. */
+ * Only kinds of keys that certificates are signed with are decoded (pki/key_kind.h). Owned by the caller, who frees it
+ * at once. NULL: *problem is Unparsable, Encrypted or TooCostly, err says why, without the name of the entry. Never
+ * prompts. */
 struct evp_pkey_st *cr_key_read(const struct cr_pem_input *in, enum cr_material_problem *problem, struct cr_error *err);
 
 /* The same of one block, which is a private key; and of one that is a public key (a SubjectPublicKeyInfo; PKCS#1's form

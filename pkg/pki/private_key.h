@@ -20,7 +20,7 @@ struct cr_private_key;
 struct cr_private_key *cr_private_key_new(const struct cr_key_spec *spec, struct cr_error *err) CR_MUST_USE;
 /* The one key of a PEM text, in the forms of cr_material_input. Errors: Invalid, also for a key that nothing should be
  * signed with or issued for any more (RSA below 2048 bits: NIST SP 800-57 part 1, table 2) or that TLS peers do not
- * take (other curves than P-256, P-384 and P-521; DSA, Ed448, RSA-PSS). */
+ * take (other curves than P-256, P-384 and P-521; DSA, Ed448, RSA-PSS). ML-DSA is read with OpenSSL 3.5 and later. */
 struct cr_private_key *cr_private_key_read(const struct cr_pem_input *in, struct cr_error *err) CR_MUST_USE;
 void cr_private_key_free(struct cr_private_key *key);
 CR_DEFINE_CLEANUP(cr_private_key, struct cr_private_key, cr_private_key_free)

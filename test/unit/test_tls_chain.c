@@ -78,7 +78,7 @@ static void keys_and_numbers_are_limited(void **state)
         {EVP_EC_gen("brainpoolP512t1"), 1, "on no curve that is taken"},
         {EVP_EC_gen("sect571r1"), 1, "on no curve that is taken"},
         {explicit_curve(), 1, "on no curve that is taken"},
-        {EVP_PKEY_Q_keygen(NULL, NULL, "X25519"), 1, "none of RSA, ECDSA and EdDSA"},
+        {EVP_PKEY_Q_keygen(NULL, NULL, "X25519"), 1, "none of RSA, ECDSA, EdDSA and ML-DSA"},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         X509 *cert = cert_of(cases[i].key);

@@ -232,7 +232,7 @@ static void what_is_over_a_limit_is_given_up_in_words(void **state)
         {"another type",
          EVP_PKEY_Q_keygen(NULL, NULL, "X25519"),
          {.exchange = RAW_RSA},
-         "a key of its chain is none of RSA, ECDSA and EdDSA"},
+         "a key of its chain is none of RSA, ECDSA, EdDSA and ML-DSA"},
         {"a chain within", NULL, {.copies = 31}, NULL},
         {"a chain", NULL, {.copies = 32}, "its chain has more than 32 certificates"},
         {"a message",
@@ -437,7 +437,7 @@ static void a_clients_dsa_key_is_not_decoded(void **state)
     struct cr_error err = {0};
     CR_CLEANUP(test_cert) struct test_cert *cert = test_cert_new(&(struct test_cert_spec){0});
     assert_null(cr_probe_client_new(cert->cert_pem, strlen(cert->cert_pem), test_dsa_key, strlen(test_dsa_key), &err));
-    assert_string_equal(err.text, "its key cannot be read, is encrypted, or is none of RSA, ECDSA and EdDSA");
+    assert_string_equal(err.text, "its key cannot be read, is encrypted, or is none of RSA, ECDSA, EdDSA and ML-DSA");
 }
 
 static void a_clients_texts_have_a_bounded_cost(void **state)

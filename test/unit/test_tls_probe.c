@@ -353,9 +353,9 @@ static void a_client_needs_a_certificate_and_its_key(void **state)
         {"no PEM", "certificate", cert->key_pem, "its certificate cannot be read"},
         {"a chain that is torn", torn, cert->key_pem, "its certificate cannot be read"},
         {"an encrypted key, for which nobody is asked", cert->cert_pem, encrypted,
-         "its key cannot be read, is encrypted, or is none of RSA, ECDSA and EdDSA"},
+         "its key cannot be read, is encrypted, or is none of RSA, ECDSA, EdDSA and ML-DSA"},
         {"a key that is none", cert->cert_pem, cert->cert_pem,
-         "its key cannot be read, is encrypted, or is none of RSA, ECDSA and EdDSA"},
+         "its key cannot be read, is encrypted, or is none of RSA, ECDSA, EdDSA and ML-DSA"},
         {"somebody else's key", cert->cert_pem, other->key_pem, "its key is not that of its certificate"},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {

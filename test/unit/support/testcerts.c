@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include <openssl/bio.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
@@ -42,6 +43,20 @@ static EVP_PKEY *new_pss_key(void)
     return key;
 }
 
+/* What signs whole texts, and is made without parameters. */
+static bool has_own_hash(const char *type)
+{
+    return cr_starts_with(type, "ED") || cr_starts_with(type, "ML-DSA-") || cr_starts_with(type, "SLH-DSA-");
+}
+
+bool test_has_ml_dsa(void)
+{
+    EVP_KEYMGMT *kind = EVP_KEYMGMT_fetch(NULL, "ML-DSA-65", NULL);
+    EVP_KEYMGMT_free(kind);
+    ERR_clear_error();
+    return kind;
+}
+
 static EVP_PKEY *new_key(const char *type)
 {
     EVP_PKEY *key;
@@ -51,7 +66,7 @@ static EVP_PKEY *new_key(const char *type)
         key = EVP_RSA_gen(1024);
     else if (strcmp(type, "RSA-PSS") == 0)
         key = new_pss_key();
-    else if (cr_starts_with(type, "ED"))
+    else if (has_own_hash(type))
         key = EVP_PKEY_Q_keygen(NULL, NULL, type);
     else
         key = EVP_PKEY_Q_keygen(NULL, NULL, "EC", type);
@@ -120,8 +135,7 @@ static void set_serial(X509 *cert, const char *text)
 
 static void sign(X509 *cert, EVP_PKEY *key)
 {
-    bool edwards = EVP_PKEY_is_a(key, "ED25519") || EVP_PKEY_is_a(key, "ED448");
-    must(X509_sign(cert, key, edwards ? NULL : EVP_sha256()));
+    must(X509_sign(cert, key, has_own_hash(EVP_PKEY_get0_type_name(key)) ? NULL : EVP_sha256()));
 }
 
 /* OpenSSL decodes extensions when they are first asked for, under locks and atomics of its own that ThreadSanitizer

@@ -26,12 +26,16 @@ struct test_cert_spec {
     bool ca;              /* basicConstraints CA:TRUE and keyCertSign */
     const char *serial;   /* hex, may be negative; NULL: random */
     bool no_key_ids;      /* no subject and authority key identifier */
-    const char *key_type; /* "P-256", "P-384", "P-521", "secp256k1", "RSA", "RSA-1024", "RSA-PSS", "ED25519", "ED448" */
+    const char *key_type; /* "P-256", "P-384", "P-521", "secp256k1", "RSA", "RSA-1024", "RSA-PSS", "ED25519", "ED448";
+                           * where test_has_ml_dsa(): "ML-DSA-65", "SLH-DSA-SHA2-128s" and the like */
     int64_t from_s;       /* notBefore, seconds from now */
     int64_t until_s;      /* notAfter, seconds from now */
     const struct test_cert *issuer; /* NULL: self-signed */
     const struct test_cert *key_of; /* use that certificate's key */
 };
+
+/* OpenSSL 3.5 and later. */
+bool test_has_ml_dsa(void);
 
 struct test_cert *test_cert_new(const struct test_cert_spec *spec);
 void test_cert_free(struct test_cert *cert);

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <openssl/core_names.h>
+#include <openssl/err.h>
 #include <openssl/param_build.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
@@ -54,7 +55,8 @@ static BIGNUM *odd_number(int bits)
     return number;
 }
 
-/* Numbers of these lengths and nothing more. e of 17 bits is 65537; no private part when d is 0. */
+/* Numbers of these lengths and nothing more. e of 17 bits is 65537; no private part when d is 0. NULL: OpenSSL takes no
+ * such key by itself, as since 3.4 one with parts that are longer than its modulus. */
 static EVP_PKEY *rsa_of(int n, int e, int d, int half)
 {
     static const char *const halves[] = {OSSL_PKEY_PARAM_RSA_FACTOR1, OSSL_PKEY_PARAM_RSA_FACTOR2,
@@ -76,7 +78,9 @@ static EVP_PKEY *rsa_of(int n, int e, int d, int half)
     EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, "RSA", NULL);
     EVP_PKEY *key = NULL;
     assert_int_equal(EVP_PKEY_fromdata_init(context), 1);
-    assert_int_equal(EVP_PKEY_fromdata(context, &key, d ? EVP_PKEY_KEYPAIR : EVP_PKEY_PUBLIC_KEY, params), 1);
+    bool made = EVP_PKEY_fromdata(context, &key, d ? EVP_PKEY_KEYPAIR : EVP_PKEY_PUBLIC_KEY, params) == 1;
+    assert_true(made || (d && OPENSSL_VERSION_PREREQ(3, 4)));
+    ERR_clear_error();
     EVP_PKEY_CTX_free(context);
     OSSL_PARAM_free(params);
     OSSL_PARAM_BLD_free(builder);
@@ -258,6 +262,9 @@ static void what_is_over_a_limit_is_given_up_in_words(void **state)
 
 /* --- proofs --- */
 
+/* OpenSSL 3.0 says "bad signature", 3.5 "provider signature failure". */
+#define SIGNATURE "signature"
+
 static void a_leaf_counts_when_its_key_was_proved(void **state)
 {
     enum { HANDSHAKE_FAILURE = 40, BAD_CERTIFICATE = 42 };
@@ -272,7 +279,7 @@ static void a_leaf_counts_when_its_key_was_proved(void **state)
     } cases[] = {
         {"a certificate, then the end", {.cert = ec, .certificate_only = true}, "it hung up"},
         {"a certificate, then silence", {.cert = ec, .certificate_only = true, .silent = true}, "nothing more came"},
-        {"a signature by another key", {.cert = ec, .other_key = other}, "bad signature"},
+        {"a signature by another key", {.cert = ec, .other_key = other}, SIGNATURE},
         {"ECDHE, signed, then the end", {.cert = ec}, NULL},
         {"ECDHE, signed, then silence", {.cert = ec, .silent = true}, NULL},
         {"ECDHE with RSA, signed, then an alert", {.cert = rsa, .alert = BAD_CERTIFICATE}, NULL},
@@ -331,7 +338,7 @@ static void who_has_copied_a_certificate_serves_nothing(void **state)
         struct test_server *server =
             test_server_new(&(struct test_server_options){.cert = &copied, .tls_version = versions[i]});
         struct cr_probe_result result = probe(server, PATIENCE_MS);
-        if (result.outcome != CR_PROBE_UNPROVED || result.leaf[0] || !strstr(result.detail, "bad signature"))
+        if (result.outcome != CR_PROBE_UNPROVED || result.leaf[0] || !strstr(result.detail, SIGNATURE))
             fail_msg("version %x: %d '%s'", (unsigned)versions[i], (int)result.outcome, result.detail);
     }
     EVP_PKEY_free(copied.key);
@@ -420,6 +427,8 @@ static void a_clients_key_has_a_bounded_cost(void **state)
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct cr_error err = {0};
+        if (!cases[i].key)
+            continue;
         CR_CLEANUP(test_cert) struct test_cert *cert = cert_of(cases[i].key);
         cr_autofree char *key = pem_of(cases[i].key);
         CR_CLEANUP(cr_probe_client)

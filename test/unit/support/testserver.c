@@ -189,6 +189,9 @@ static SSL_CTX *new_context(const struct test_server_options *options, const str
         SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
         must(X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), options->client_ca->x509));
         must(SSL_CTX_add_client_CA(ctx, options->client_ca->x509) == 1);
+        /* Without, OpenSSL ends a handshake that takes a session up again. */
+        static const unsigned char sessions[] = "test";
+        must(SSL_CTX_set_session_id_context(ctx, sessions, sizeof sessions) == 1);
     }
     return ctx;
 }

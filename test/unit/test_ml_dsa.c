@@ -132,7 +132,10 @@ static void servers_are_probed_with_and_without_a_clients_certificate(void **sta
                 .address = "127.0.0.1", .port = test_server_port(server), .client = client};
             struct cr_probe_result result;
             cr_tls_probe(&target, 1, PATIENCE_MS, &result);
-            if (result.outcome != CR_PROBE_SERVED || result.consent != consents[at])
+            /* A server that hangs up on a stranger before all of its certificate has come may reset its own alert away.
+             */
+            bool reset = who[at] == stranger && result.consent == CR_PROBE_NO_CLIENT;
+            if (result.outcome != CR_PROBE_SERVED || (result.consent != consents[at] && !reset))
                 fail_msg("%s, %zu: %d, %d '%s'", sizes[i], at, (int)result.outcome, (int)result.consent, result.detail);
         }
     }

@@ -50,6 +50,14 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "runc",
         "util-linux",
     ),
+    "image": (
+        "binutils",  # readelf
+        "debian-archive-keyring",
+        "git",
+        "mmdebstrap",
+        "qemu-user-static",  # runs what was built for another architecture, in tests
+        "util-linux",
+    ),
     "test": (
         "buildah",
         "clang",  # hack/fuzz

@@ -54,8 +54,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "binutils",  # readelf
         "debian-archive-keyring",
         "git",
+        "iproute2",
         "mmdebstrap",
         "qemu-user-static",  # runs what was built for another architecture, in tests
+        "skopeo",  # into a registry
         "util-linux",
     ),
     "test": (

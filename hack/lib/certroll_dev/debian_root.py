@@ -44,8 +44,8 @@ _HEADERS = (
 )
 # Debian 13 has the old names of zones, such as US/Pacific, in a package of their own.
 _DATA = ("tzdata", "tzdata-legacy")
-# There can be only one of it in a Debian: that of another architecture is unpacked beside it, for a program in an image.
-_BESIDE = ("util-linux",)
+# There can be only one of each in a Debian: those of another architecture are unpacked beside it, for an image's files.
+_BESIDE = ("base-files", "util-linux")
 # What of apt's configuration says how the archive is reached and how old its lists may be; the rest is this machine's own.
 _APT_SETTINGS = ("Acquire::http", "Acquire::https", "Acquire::Retries", "Acquire::Check-Valid-Until", "Acquire::Check-Date")
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
@@ -91,8 +91,8 @@ class Root:
         return folder
 
     def command(self, argv: Sequence[str], mounts: Sequence[Mount] = (), env: Mapping[str, str] | None = None) -> list[str]:
-        """The words that run a program in it: with these folders, without a network, and without a trace of the mounts here."""
-        lines = ["set -e", f"cd {shlex.quote(str(self.files))}", "mount -t proc proc proc", "mount --rbind /dev dev"]
+        """The words that run a program in it: with these folders, on a loopback of its own, and without a trace of the mounts here."""
+        lines = ["set -e", "ip link set lo up", f"cd {shlex.quote(str(self.files))}", "mount -t proc proc proc", "mount --rbind /dev dev"]
         for mount in mounts:
             (self.files / mount.target.lstrip("/")).mkdir(parents=True, exist_ok=True)
             there = shlex.quote("." + mount.target)
@@ -119,7 +119,7 @@ def locked(arch: str, *, fresh: bool = False) -> Iterator[Root]:
     with locks.locked(paths.cache_dir() / "locks" / f"{SUITE}-{arch}.lock", f"another use of Debian's {SUITE} for {arch}"):
         packages = _packages(arch)
         sources, settings = _sources(), _settings()
-        key = hashlib.sha256("\n".join([*packages, *sources, _today()]).encode()).hexdigest()[:12]
+        key = hashlib.sha256("\n".join([*packages, *_BESIDE, *sources, _today()]).encode()).hexdigest()[:12]
         folder = _cache() / f"{SUITE}-{arch}-{key}"
         for old in _cache().glob(f"{SUITE}-{arch}-*"):
             if fresh or old != folder:
@@ -132,7 +132,7 @@ def locked(arch: str, *, fresh: bool = False) -> Iterator[Root]:
 def _check() -> None:
     if os.geteuid() != 0:
         raise DevError("an image on Debian's packages is built in a chroot: run this as root, or with --on host")
-    for program in ("mmdebstrap", "unshare", "chroot", "readelf"):
+    for program in ("mmdebstrap", "unshare", "chroot", "readelf", "ip"):
         if shutil.which(program) is None:
             raise DevError(f"{program} is not installed: run hack/deps image")
     if not _KEYRING.is_file():

@@ -60,21 +60,22 @@ class Build:
 
 def revision() -> Revision:
     commit = _git("rev-parse", "--verify", "--quiet", "HEAD")
-    if not commit:
+    top = _git("rev-parse", "--show-toplevel")
+    if not commit or Path(top).resolve() != paths.REPOSITORY:  # a folder in somebody's repository
         return Revision(None, False, 0)
     changed = _git("status", "--porcelain")
     return Revision(commit, changed != "", int(_git("show", "--no-patch", "--format=%ct", "HEAD") or 0))
 
 
-def build(root: Root, preset: str, targets: Sequence[str]) -> Build:
-    """The programs of a preset. What was built before and has not changed is not built again."""
+def build(root: Root, preset: str, targets: Sequence[str], variables: Sequence[str] = ()) -> Build:
+    """The programs of a preset, with these variables of CMake's. What was built before and has not changed is not built again."""
     now = revision()
-    checkout = hashlib.sha256(str(paths.REPOSITORY).encode()).hexdigest()[:12]
-    folder = root.builds(f"{checkout}-{preset}")
-    log = paths.cache_dir() / "logs" / f"{root.folder.name}-{preset}.log"
+    name = "-".join([preset, *re.findall(r"^CERTROLL_(\w+)=", "\n".join(variables), re.MULTILINE)])
+    folder = root.builds(f"{hashlib.sha256(str(paths.REPOSITORY).encode()).hexdigest()[:12]}-{name}")
+    log = paths.cache_dir() / "logs" / f"{root.folder.name}-{name}.log"
     with Step(f"build ({preset}, Debian 13, {root.arch})"):
         with log.open("w") as file:
-            _run_logged(root, folder, _configure(root, preset), now, log, file.fileno())
+            _run_logged(root, folder, _configure(root, preset, variables), now, log, file.fileno())
             jobs = str(len(os.sched_getaffinity(0)))
             words = ["cmake", "--build", _BUILD, "--parallel", jobs, *(["--target", *targets] if targets else [])]
             _run_logged(root, folder, words, now, log, file.fileno())
@@ -83,15 +84,16 @@ def build(root: Root, preset: str, targets: Sequence[str]) -> Build:
 
 def run(root: Root, folder: Path, argv: Sequence[str]) -> str:
     """What a program prints that runs where the build did."""
-    return commands.run(root.command(argv, _mounts(folder)))
+    return commands.run(root.command(argv, mounts(folder)))
 
 
-def _mounts(folder: Path) -> list[Mount]:
+def mounts(folder: Path) -> list[Mount]:
+    """What a build, and what runs beside it, sees of this machine."""
     return [Mount(paths.REPOSITORY, _SOURCE), Mount(folder, _BUILD, writable=True)]
 
 
-def _configure(root: Root, preset: str) -> list[str]:
-    words = ["cmake", "--preset", preset, "-S", _SOURCE, "-B", _BUILD]
+def _configure(root: Root, preset: str, variables: Sequence[str]) -> list[str]:
+    words = ["cmake", "--preset", preset, "-S", _SOURCE, "-B", _BUILD, *(f"-D{variable}" for variable in variables)]
     if root.is_cross:
         machine = root.triplet.partition("-")[0]
         words += ["-DCMAKE_SYSTEM_NAME=Linux", f"-DCMAKE_SYSTEM_PROCESSOR={machine}", f"-DCMAKE_C_COMPILER={root.triplet}-gcc"]
@@ -100,7 +102,7 @@ def _configure(root: Root, preset: str) -> list[str]:
 
 def _run_logged(root: Root, folder: Path, argv: Sequence[str], now: Revision, log: Path, to: int) -> None:
     env = {"SOURCE_DATE_EPOCH": str(now.epoch), "PKG_CONFIG_LIBDIR": f"/usr/lib/{root.triplet}/pkgconfig:/usr/share/pkgconfig"}
-    done = subprocess.run(root.command(argv, _mounts(folder), env), stdin=subprocess.DEVNULL, stdout=to, stderr=to)
+    done = subprocess.run(root.command(argv, mounts(folder), env), stdin=subprocess.DEVNULL, stdout=to, stderr=to)
     if done.returncode != 0:
         raise DevError(f"the build failed, see {log}:\n{commands.tail_of(log, lines=40)}")
 

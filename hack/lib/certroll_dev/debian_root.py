@@ -121,11 +121,11 @@ def locked(arch: str, *, fresh: bool = False) -> Iterator[Root]:
         sources, settings = _sources(), _settings()
         key = hashlib.sha256("\n".join([*packages, *_BESIDE, *sources, _today()]).encode()).hexdigest()[:12]
         folder = _cache() / f"{SUITE}-{arch}-{key}"
-        for old in _cache().glob(f"{SUITE}-{arch}-*"):
-            if fresh or old != folder:
-                shutil.rmtree(old)
-        if not folder.exists():
+        if fresh or not folder.exists():
             _make(folder, arch, packages, sources, settings)
+        for old in _cache().glob(f"{SUITE}-{arch}-*"):
+            if old != folder:
+                shutil.rmtree(old)
         yield Root(folder, arch)
 
 
@@ -204,7 +204,7 @@ def _make(folder: Path, arch: str, packages: Sequence[str], sources: Sequence[st
         _run_logged(_mmdebstrap(half / "root", arch, packages, sources, options), log)
         if arch != native():
             _unpack(Path(scratch), half / "beside", arch)
-        os.chmod(half, 0o755)
+        shutil.rmtree(folder, ignore_errors=True)
         os.replace(half, folder)
 
 

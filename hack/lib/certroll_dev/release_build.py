@@ -1,4 +1,4 @@
-"""Our programs, built in a Debian 13 from this checkout, with which commit that is.
+"""Our programs, built in a Debian 13 from this checkout, and which commit that is.
 
 Whatever the checkout's folder is called, in there it is /source and what is built /build: that is all that a compiler can put
 into a program, so two checkouts of one commit give the same bytes.

@@ -60,7 +60,7 @@ def write(out: Path, recipe: Recipe, build: Build, reference: str, planned: Plan
         archive = Path(scratch) / out.name
         recipe.write(archive, reference, planned.files, about)
         halves = release_statements.beside(archive)
-        release_statements.write(halves, recipe, build, reference, archives.digest(archive), planned, about)
+        release_statements.write(halves, recipe, build, reference, archives.digest(archive), planned.packages, about)
         release_statements.remove(out)
         os.replace(archive, out)
         for half, file in zip(halves.files(), statements.files(), strict=True):

@@ -11,15 +11,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.parse import quote
 
 from .debian_records import Package, all_packages
 from .image_recipe import Recipe
 from .images import About
 from .release_build import Build
-
-if TYPE_CHECKING:
-    from .release_image import Plan
 
 _TOOL = "certroll hack/image"
 _BUILD_TYPE = "https://certroll.dev/hack/image/v1"
@@ -45,8 +43,10 @@ def remove(archive: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def write(to: Statements, recipe: Recipe, build: Build, reference: str, digest: str, plan: Plan, about: About) -> None:
-    to.sbom.write_text(_json(_sbom(recipe, build, reference, digest, plan.packages, about)))
+def write(
+    to: Statements, recipe: Recipe, build: Build, reference: str, digest: str, packages: Iterable[Package], about: About
+) -> None:
+    to.sbom.write_text(_json(_sbom(recipe, build, reference, digest, packages, about)))
     to.provenance.write_text(_json(_provenance(recipe, build, about)))
 
 
@@ -58,10 +58,11 @@ def _json(content: Any) -> str:
 
 
 def _sbom(recipe: Recipe, build: Build, reference: str, digest: str, packages: Iterable[Package], about: About) -> dict[str, Any]:
-    image = _package("Image", reference.rpartition(":")[0], digest, _NOT_SAID, f"pkg:oci/{reference.split('/')[-1].partition(':')[0]}@{digest.replace(':', '%3A')}")
+    name = reference.rpartition(":")[0]
+    image = _package("Image", name, digest, _NOT_SAID, f"pkg:oci/{name.rpartition('/')[2]}@{quote(digest)}?arch={about.arch}")
     ours = [_package(f"Program-{name}", name, build.version, "Apache-2.0", None) for name in recipe.targets]
     theirs = [_debian(package) for package in packages]
-    contained = [{"spdxElementId": image["SPDXID"], "relationshipType": "CONTAINS", "relatedSpdxElement": each["SPDXID"]} for each in [*ours, *theirs]]
+    contains = {"spdxElementId": image["SPDXID"], "relationshipType": "CONTAINS"}
     return {
         "spdxVersion": "SPDX-2.3",
         "dataLicense": "CC0-1.0",
@@ -71,7 +72,7 @@ def _sbom(recipe: Recipe, build: Build, reference: str, digest: str, packages: I
         "creationInfo": {"created": about.created, "creators": [f"Tool: {_TOOL}"]},
         "documentDescribes": [image["SPDXID"]],
         "packages": [image, *ours, *theirs],
-        "relationships": contained,
+        "relationships": [{**contains, "relatedSpdxElement": each["SPDXID"]} for each in [*ours, *theirs]],
     }
 
 

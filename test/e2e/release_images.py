@@ -61,10 +61,10 @@ class Built:
                 tar.extractall(folder, filter="fully_trusted")
         return folder
 
-    def packages(self) -> set[tuple[str, str]]:
-        """Names and versions of Debian's, as the SBOM has them."""
-        found = json.loads(self.sbom.read_text())["packages"]
-        return {(each["name"], each["versionInfo"]) for each in found if each["SPDXID"].startswith("SPDXRef-Debian-")}
+    def packages(self) -> set[tuple[str, str, str]]:
+        """Names, versions and package URLs of Debian's, as the SBOM has them."""
+        debian = [each for each in json.loads(self.sbom.read_text())["packages"] if each["SPDXID"].startswith("SPDXRef-Debian-")]
+        return {(each["name"], each["versionInfo"], each["externalRefs"][0]["referenceLocator"]) for each in debian}
 
 
 class Checkout:

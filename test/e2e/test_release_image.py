@@ -66,7 +66,7 @@ def test_every_file_is_ours_or_of_a_recorded_package(image: str, arch: str, imag
     records = root / "var/lib/dpkg/status.d"
     sums = dict(reversed(line.split(maxsplit=1)) for file in records.glob("*.md5sums") for line in file.read_text().splitlines())
     packages = {file.name for file in records.iterdir() if file.suffix != ".md5sums"}
-    assert packages == {name for name, _ in images[image, arch].packages()}
+    assert packages == {name for name, _, _ in images[image, arch].packages()}
     made = {"etc/passwd", "etc/group", "etc/nsswitch.conf", *ours(image)}
     for name in packages:
         made |= {f"var/lib/dpkg/status.d/{name}", f"var/lib/dpkg/status.d/{name}.md5sums", f"usr/share/doc/{name}/copyright"}
@@ -160,7 +160,7 @@ def _syft(syft: Path, *words: str | Path) -> dict[str, Any]:
 @pytest.mark.parametrize("image", IMAGES)
 def test_syft_finds_the_recorded_packages(image: str, arch: str, images: dict[tuple[str, str], Built], syft: Path) -> None:
     found = _syft(syft, "scan", f"oci-archive:{images[image, arch].archive}")
-    debian = {(each["name"], each["version"]) for each in found["artifacts"] if each["type"] == "deb"}
+    debian = {(each["name"], each["version"], each["purl"]) for each in found["artifacts"] if each["type"] == "deb"}
     assert debian == images[image, arch].packages()
     assert (found["distro"]["id"], found["distro"]["versionID"]) == ("debian", "13")
 
@@ -168,7 +168,7 @@ def test_syft_finds_the_recorded_packages(image: str, arch: str, images: dict[tu
 def test_syft_reads_the_sbom(images: dict[tuple[str, str], Built], syft: Path) -> None:
     built = images["operator", "amd64"]
     found = _syft(syft, "convert", built.sbom)
-    debian = {(each["name"], each["version"]) for each in found["artifacts"] if each["type"] == "deb"}
+    debian = {(each["name"], each["version"], each["purl"]) for each in found["artifacts"] if each["type"] == "deb"}
     assert debian == built.packages()
 
 

@@ -27,15 +27,16 @@ class Package:
 
     @property
     def source(self) -> str:
-        """The source package, by which vulnerabilities are listed."""
-        field = re.search(r"^Source: (\S+)", self.stanza, re.MULTILINE)
-        return field[1] if field else self.name
+        """The source package, by which vulnerabilities are listed; with its version, as name@version, if that is another one."""
+        field = re.search(r"^Source: (\S+)(?: \((\S+)\))?$", self.stanza, re.MULTILINE)
+        return "@".join(part for part in field.groups() if part) if field else self.name
 
     @property
     def url(self) -> str:
         """https://github.com/package-url/purl-spec"""
         name, version = quote(self.name, safe=""), quote(self.version, safe="")
-        return f"pkg:deb/debian/{name}@{version}?arch={self.arch}&distro=debian-13"
+        upstream = f"&upstream={quote(self.source, safe='')}" if self.source != self.name else ""
+        return f"pkg:deb/debian/{name}@{version}?arch={self.arch}&distro=debian-13{upstream}"
 
     def status(self) -> bytes:
         return (self.stanza + "\n").encode()

@@ -199,8 +199,8 @@ def _collected(world: World | Mesh) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What looks at all the others comes last."""
-    items.sort(key=lambda item: item.path.stem == "test_rights")
+    """What fetches packages comes first, while this process is not yet in a cluster's network; what looks at all the others last."""
+    items.sort(key=lambda item: {"test_release_image": 0, "test_rights": 2}.get(item.path.stem, 1))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

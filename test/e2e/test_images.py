@@ -8,7 +8,11 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from certroll_dev.images import ImageError, build_image
+from certroll_dev import debian_root, elf
+from certroll_dev.debian_records import Records
+from certroll_dev.image_recipe import HOST, System
+from certroll_dev.images import About, ImageError, build_image, shared_libraries
+from certroll_dev.ui import DevError
 
 
 def _build(folder: Path, files: dict[str, Path | bytes], **options: object) -> Path:
@@ -73,3 +77,49 @@ def test_what_cannot_be_built_is_said(
 ) -> None:
     with pytest.raises(ImageError, match=says):
         _build(tmp_path, files, **options)
+
+
+# --- of another Debian than this machine's -------------------------------------------------------------------------------------
+
+
+def test_an_image_says_what_it_is_about(tmp_path: Path) -> None:
+    about = About("arm64", "2026-11-29T00:00:00Z", {"org.opencontainers.image.version": "1"})
+    with tarfile.open(_build(tmp_path, {}, libs=False, about=about)) as outer:
+        [image] = json.load(outer.extractfile("manifest.json"))  # type: ignore[arg-type]
+        config = json.load(outer.extractfile(image["Config"]))  # type: ignore[arg-type]
+        [manifest] = json.load(outer.extractfile("index.json"))["manifests"]  # type: ignore[arg-type]
+    assert (config["architecture"], config["created"], config["config"]["Labels"]) == (about.arch, about.created, about.labels)
+    assert manifest["platform"]["architecture"] == "arm64"
+
+
+def test_the_headers_of_a_program_name_what_the_loader_takes() -> None:
+    found = {path.name for path in shared_libraries([Path("/bin/ls")])}
+    needed = elf.needed(Path("/bin/ls"))
+    assert needed[0].startswith("/lib") and {Path(name).name for name in needed} <= found
+
+
+def test_files_are_looked_for_in_the_system_alone(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        (folder / "usr/lib").mkdir(parents=True)
+    (second / "usr/lib/a.so.1").write_text("second")
+    (second / "usr/lib/absolute").symlink_to("/usr/lib/a.so.1")
+    (second / "usr/lib/out").symlink_to("../../../first")
+    system = System([first, second])
+    assert system.find("/usr/lib/a.so.1") == system.find("/usr/lib/absolute") == second / "usr/lib/a.so.1"
+    (first / "usr/lib/a.so.1").write_text("first")
+    assert system.find("/usr/lib/a.so.1") == first / "usr/lib/a.so.1"
+    assert system.find("/usr/lib/none") is None
+    with pytest.raises(DevError, match="leads out of"):
+        system.find("/usr/lib/out")
+
+
+def test_a_file_is_of_the_package_that_has_it() -> None:
+    """As this machine's dpkg has it, by either name of a folder."""
+    records = Records(HOST, debian_root.native())
+    libc = records.owner("/lib64/ld-linux-x86-64.so.2" if debian_root.native() == "amd64" else "/lib/ld-linux-aarch64.so.1")
+    assert libc.name == "libc6" and libc.source == "glibc"
+    assert records.owner("/usr/bin/ls").name == records.owner("/bin/ls").name == "coreutils"
+    assert records.owner("/bin/ls").url.startswith("pkg:deb/debian/coreutils@")
+    with pytest.raises(DevError, match="is of no Debian package"):
+        records.owner("/usr/bin/nobody")

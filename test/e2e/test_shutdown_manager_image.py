@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from certroll_dev import shutdown_manager_image
-from certroll_dev.operator_image import Image
+from certroll_dev.image_recipe import HOST, Image
 from certroll_dev.ui import DevError
 
 _PROGRAM = "usr/bin/certroll-shutdown-manager"
@@ -77,4 +77,4 @@ def test_each_name_has_its_projects_defaults(root: Path, words: tuple[str, ...],
 
 def test_a_program_that_needs_libraries_is_refused() -> None:
     with pytest.raises(DevError, match="not linked statically"):
-        shutdown_manager_image.RECIPE.files(Path("/bin/ls"))
+        shutdown_manager_image.RECIPE.files(Path("/bin/ls"), HOST)

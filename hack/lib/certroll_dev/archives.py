@@ -51,10 +51,11 @@ def _put_image(tar: tarfile.TarFile, name: str, layer: Path, config: Mapping[str
     with layer.open("rb") as file:
         layer_digest = hashlib.file_digest(file, "sha256").hexdigest()
     _put_file(tar, _blob(layer_digest), layer)
-    history = [{"created": _EPOCH, "created_by": "certroll hack/image"}]
+    created = config.get("created", _EPOCH)
+    history = [{"created": created, "created_by": "certroll hack/image"}]
     rootfs = {"type": "layers", "diff_ids": [f"sha256:{layer_digest}"]}
     config_digest, config_descriptor = _put_blob(
-        tar, f"{_MEDIA}.config.v1+json", {**config, "created": _EPOCH, "rootfs": rootfs, "history": history}
+        tar, f"{_MEDIA}.config.v1+json", {**config, "created": created, "rootfs": rootfs, "history": history}
     )
     layer_descriptor = {
         "mediaType": f"{_MEDIA}.layer.v1.tar",

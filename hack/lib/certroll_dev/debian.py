@@ -50,6 +50,16 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "runc",
         "util-linux",
     ),
+    "image": (
+        "binutils",  # readelf
+        "debian-archive-keyring",
+        "git",
+        "iproute2",
+        "mmdebstrap",
+        "qemu-user-static",  # runs what was built for another architecture, in tests
+        "skopeo",  # into a registry
+        "util-linux",
+    ),
     "test": (
         "buildah",
         "clang",  # hack/fuzz

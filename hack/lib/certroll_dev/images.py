@@ -16,13 +16,14 @@ import re
 import stat
 import subprocess
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import archives, layers, paths
 from .layers import Entry
 from .ui import DevError
 
-__all__ = ["ImageError", "Source", "build_image", "build_rootfs", "cached_image", "cache_dir", "shared_libraries"]
+__all__ = ["About", "ImageError", "Source", "build_image", "build_rootfs", "cached_image", "cache_dir", "shared_libraries"]
 
 # Debian and everything like it have these at the root as links into /usr. The loader's path in an ELF file is
 # /lib64/ld-linux-x86-64.so.2, so the links must be in the image, and nothing may be put *behind* them by name:
@@ -38,6 +39,15 @@ Source = Path | bytes | str
 
 class ImageError(DevError):
     """An image cannot be built; the text says what to do about it."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What an image says of itself, where it is not of this machine and of no time."""
+
+    arch: str
+    created: str  # as in RFC 3339
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def cache_dir() -> Path:
@@ -58,6 +68,7 @@ def build_image(
     libs: bool = True,
     dirs: Iterable[str] = (),
     sysroot: Path | None = None,
+    about: About | None = None,
 ) -> Path:
     """Write the image `name` (with its tag) as an archive to `out`, and return `out`.
 
@@ -67,7 +78,7 @@ def build_image(
     `sysroot` is a folder into which Debian packages were unpacked: libraries are looked for there before this machine.
     """
     entries = _plan(files, libs=libs, dirs=dirs, user=user, sysroot=sysroot)
-    config = _config(entrypoint, cmd, env, user, workdir)
+    config = _config(entrypoint, cmd, env, user, workdir, about)
     archives.write(out, name, entries, config)
     return out
 
@@ -95,9 +106,9 @@ def cached_image(
     return out
 
 
-def build_rootfs(folder: Path, files: Mapping[str, Source], *, user: str = "65532:65532") -> Path:
+def build_rootfs(folder: Path, files: Mapping[str, Source], *, user: str = "65532:65532", libs: bool = True) -> Path:
     """The files of such an image as a new folder, which `COPY` of a `FROM scratch` Dockerfile turns into the same image."""
-    entries = _plan(files, libs=True, dirs=(), user=user, sysroot=None)
+    entries = _plan(files, libs=libs, dirs=(), user=user, sysroot=None)
     folder.mkdir(parents=True)
     layers.write_folder(folder, entries)
     return folder
@@ -246,7 +257,8 @@ def _is_elf(path: Path) -> bool:
 
 
 def _config(
-    entrypoint: list[str], cmd: list[str] | None, env: Mapping[str, str] | None, user: str, workdir: str
+    entrypoint: list[str], cmd: list[str] | None, env: Mapping[str, str] | None, user: str, workdir: str,
+    about: About | None = None,
 ) -> dict[str, object]:
     variables = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", **(env or {})}
     machine = platform.machine()
@@ -258,6 +270,9 @@ def _config(
     }
     if cmd:
         run["Cmd"] = cmd
+    if about:
+        run["Labels"] = dict(about.labels)
+        return {"architecture": about.arch, "os": "linux", "created": about.created, "config": run}
     return {
         "architecture": _MACHINES.get(machine, machine),
         "os": "linux",

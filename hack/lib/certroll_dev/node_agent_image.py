@@ -5,28 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from . import commands, paths
-from .image_recipe import Image, Recipe
+from .image_recipe import Image, Recipe, System
 from .ui import DevError
 
 REPOSITORY = "certroll.dev/node-agent"  # manifests/node-agent names it, too
 _PROGRAM = "certroll-node-agent"
-_NSENTER = Path("/usr/bin/nsenter")  # here and in the image
+_NSENTER = "/usr/bin/nsenter"  # in a Debian and in the image
 
 
 def cached(preset: str, program: Path | None = None) -> Image:
     return RECIPE.cached(preset, program)
 
 
-def _built(preset: str) -> Path:
-    commands.show([paths.HACK / "build", "--preset", preset, _PROGRAM])
-    return paths.REPOSITORY / "build" / preset / "bin" / _PROGRAM
-
-
-def _files(program: Path) -> Mapping[str, Path]:
-    if not _NSENTER.is_file():
+def _files(program: Path, system: System) -> Mapping[str, Path]:
+    nsenter = system.find(_NSENTER)
+    if not nsenter:
         raise DevError(f"{_NSENTER} is not there: install util-linux, or run hack/deps")
-    return {f"/usr/bin/{_PROGRAM}": program, _NSENTER.as_posix(): _NSENTER}
+    return {f"/usr/bin/{_PROGRAM}": program, _NSENTER: nsenter}
 
 
-RECIPE = Recipe(REPOSITORY, _PROGRAM, _files, _built)
+RECIPE = Recipe(REPOSITORY, _PROGRAM, "Rolls the certificates of a control plane's node", _files)

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from . import commands, paths
-from .image_recipe import Image, Recipe
+from . import elf
+from .image_recipe import Image, Recipe, System
 from .images import Source
 from .ui import DevError
 
@@ -21,16 +21,11 @@ def cached() -> Image:
     return RECIPE.cached("release")
 
 
-def _built(_preset: str) -> Path:
-    """Of the release build in any case: with sanitizers there is no static program, and it runs in others' containers."""
-    commands.show([paths.HACK / "build", "--preset", "release", _PROGRAM])
-    return paths.REPOSITORY / "build" / "release" / "bin" / _PROGRAM
-
-
-def _files(program: Path) -> Mapping[str, Source]:
-    if "statically linked" not in commands.run(["ldd", program.absolute()], timeout=30):
+def _files(program: Path, _system: System) -> Mapping[str, Source]:
+    if elf.needed(program):
         raise DevError(f"{program} is not linked statically: give the one of the preset release")
     return {_PATH: program, **dict.fromkeys(_OTHER_NAMES, _PATH)}
 
 
-RECIPE = Recipe(REPOSITORY, _PROGRAM, _files, _built, sanitized=False)
+# Of the release build in any case: with sanitizers there is no static program, and it runs in others' containers.
+RECIPE = Recipe(REPOSITORY, _PROGRAM, "Lets a proxy's connections end before its pod does", _files, sanitized=False)

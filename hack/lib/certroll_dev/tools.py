@@ -124,6 +124,12 @@ def _kubernetes(name: str) -> GoModule:
 
 # Minor versions beside the one that clusters have unless told.
 OTHER_KUBERNETES = {minor: _kubernetes(f"kubernetes-{minor}") for minor in ("1.35", "1.36")}
+# For what reads and signs our images: large, and wanted by nothing else.
+_FOR_IMAGES = (
+    GoModule("cosign", "github.com/sigstore/cosign/v2", {"cosign": "github.com/sigstore/cosign/v2/cmd/cosign"}),
+    GoModule("crane", "github.com/google/go-containerregistry", {"crane": "github.com/google/go-containerregistry/cmd/crane"}),
+    GoModule("syft", "github.com/anchore/syft", {"syft": "github.com/anchore/syft/cmd/syft"}, {"main.version": "{version}"}),
+)
 SOURCES: tuple[Source, ...] = (
     _kubernetes("kubernetes"),
     # A module of its own: what it needs beyond the others would be in the key of all of them.
@@ -153,12 +159,18 @@ SOURCES: tuple[Source, ...] = (
     CProgram("pause"),
     CProgram("mtls-client", ("ssl", "crypto", "pthread")),
     CProgram("rereading-client", ("ssl", "crypto", "gnutls")),
+    *_FOR_IMAGES,
 )
 
 
 def known() -> list[str]:
     """Every program that `ensure` can get."""
     return sorted(program for source in SOURCES for program in source.programs())
+
+
+def usual() -> list[str]:
+    """Those that are built ahead unless others are named: the rest is for what few run."""
+    return sorted(program for source in SOURCES if source not in _FOR_IMAGES for program in source.programs())
 
 
 def version_of(name: str) -> str:

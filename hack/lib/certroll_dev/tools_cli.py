@@ -15,7 +15,8 @@ def run(arguments: list[str]) -> int:
         description="Finds programs, or builds them into the cache, and prints their paths.",
         epilog="Programs: " + " ".join(tools.known()),
     )
-    parser.add_argument("names", metavar="NAME", nargs="*", help="default: all of them, and what the demo and the tests run of Debian's packages and Envoy's")
+    others = sorted(set(tools.known()) - set(tools.usual()))
+    parser.add_argument("names", metavar="NAME", nargs="*", help=f"default: all of them but {', '.join(others)}, and what the demo and the tests run of Debian's packages and Envoy's")
     parser.add_argument("--assets", type=Path, metavar="DIR", help="look here first, then in KUBEBUILDER_ASSETS")
     parser.add_argument(
         "--kubernetes", choices=tools.OTHER_KUBERNETES, metavar="MINOR",
@@ -30,6 +31,6 @@ def run(arguments: list[str]) -> int:
         return 0
     if not options.names:
         programs.fetch_all()
-    for path in tools.ensure(options.names or tools.known(), options.assets).values():
+    for path in tools.ensure(options.names or tools.usual(), options.assets).values():
         print(path)
     return 0

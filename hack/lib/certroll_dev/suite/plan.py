@@ -19,6 +19,7 @@ BUILD = paths.REPOSITORY / "build"
 AUDIT = BUILD / "audit-logs"
 _PYTHON = BUILD / "venv" / "bin" / "python"
 _SHARDS = {"integration": 2, "e2e": 2}  # each on a cluster of its own: most tests wait, and several wait at once
+_DEPS = ("build", "cluster", "test")  # of the gate
 _NEEDS = {"integration": ("build-dev", "build-release"), "e2e": ("build-dev", "build-release"), "soak": ("build-dev", "build-tsan", "build-release")}
 # Unit tests mind a machine that is busy with clusters; the end-to-end tests take longest, and do not wait for the other ones.
 _FOLLOWS = {"integration": ("unit", "tsan"), "e2e": ("unit",), "soak": ("unit", "tsan", "e2e-1", "e2e-2", "integration-1", "integration-2")}
@@ -65,7 +66,7 @@ def steps(wanted: Wanted) -> list[Step]:
 
 def _all(wanted: Wanted) -> Iterator[Step]:
     clusters = [name for name in selection.FOLDERS if wanted.folder(name)]
-    yield Step("deps", ["hack/deps", "all"])
+    yield Step("deps", ["hack/deps", *(["all"] if wanted.everything else _DEPS)])
     if clusters or wanted.has("lint"):
         yield Step("venv", ["sh", "-ec", _VENV], needs=["deps"])
     yield from _builds(wanted, clusters)

@@ -200,7 +200,7 @@ def _collected(world: World | Mesh) -> str:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What fetches packages comes first, while this process is not yet in a cluster's network; what looks at all the others last."""
-    items.sort(key=lambda item: {"test_release_image": 0, "test_rights": 2}.get(item.path.stem, 1))
+    items.sort(key=lambda item: {"test_release_image": 0, "test_ml_dsa": 0, "test_rights": 2}.get(item.path.stem, 1))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -29,7 +29,7 @@ NAME = "debian13"
 TRIPLETS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-_TOOLS = ("cmake", "ninja-build", "pkg-config")
+_TOOLS = ("cmake", "ninja-build", "openssl", "pkg-config")  # openssl: a server and a client of tests
 _HEADERS = (
     "libc6-dev",
     "libcjson-dev",

@@ -38,7 +38,7 @@ def plan(recipe: Recipe, build: Build) -> Plan:
     system = System(build.root.layers())
     records = Records(system, build.root.arch)
     files = dict(recipe.files(build.program(recipe.program), system))
-    files |= _libraries([file for file in files.values() if isinstance(file, Path) and elf.is_elf(file)], system, build.root.triplet)
+    files |= libraries([file for file in files.values() if isinstance(file, Path) and elf.is_elf(file)], system, build.root.triplet)
     files |= {_OS_RELEASE: _there(system, _OS_RELEASE), "/etc/os-release": f"..{_OS_RELEASE}"}
     owned: dict[str, dict[str, Path]] = {name: {} for name in _linked_in(recipe, build, records)}
     for path, source in files.items():
@@ -75,7 +75,7 @@ def write_rootfs(folder: Path, recipe: Recipe, planned: Plan) -> Path:
 # --- files --------------------------------------------------------------------------------------------------------------------
 
 
-def _libraries(programs: Iterable[Path], system: System, triplet: str) -> dict[str, Path]:
+def libraries(programs: Iterable[Path], system: System, triplet: str) -> dict[str, Path]:
     """What the programs need, and what that needs, by the paths at which their loader looks."""
     found: dict[str, Path] = {}
     names: set[str] = set()

@@ -11,7 +11,7 @@ from . import archives, commands, node_agent_image, paths, shutdown_manager_imag
 from .image_recipe import PRESETS, Image, Recipe
 from .ui import DevError, Step
 
-__all__ = ["PRESETS", "REPOSITORY", "Image", "built", "cached", "run"]
+__all__ = ["PRESETS", "REPOSITORY", "Image", "built", "cached", "given", "run"]
 
 REPOSITORY = "certroll.dev/operator"  # manifests/base names it, too
 _PROGRAM = "certroll-operator"
@@ -53,6 +53,12 @@ def run(arguments: list[str]) -> int:
 def cached(preset: str, program: Path | None = None) -> Image:
     """The operator's image of the program (default: that of hack/build), from the cache if nothing in it has changed."""
     return _RECIPES["operator"].cached(preset, program)
+
+
+def given(archive: Path) -> Image:
+    """The operator's image in an archive from elsewhere, under the name that it has there."""
+    reference = archives.reference(archive)
+    return Image(reference, archive, sanitized=reference.endswith(tuple(f"-{preset}" for preset in PRESETS if preset != "release")))
 
 
 def built(preset: str) -> Path:

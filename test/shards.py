@@ -72,6 +72,7 @@ _SECONDS_OF_ALL = {
     "test_mesh": 1300,
     "test_cross_signed": 600,
     "test_kubernetes_versions": 300,
+    "test_ipv6": 160,
     "test_control_plane_rows": 480,
     "test_crash_matrix": 390,
     "test_flapping": 320,

@@ -1,6 +1,7 @@
 #include "kube/client.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -12,6 +13,7 @@
 #include "kube/object.h"
 #include "kube/status.h"
 #include "net/http_requests.h"
+#include "net/tls_probe.h"
 
 enum { TIMEOUT_MS = 30 * 1000 };
 
@@ -338,16 +340,25 @@ char *cr_client_server_version(struct cr_client *client, struct cr_error *err)
     return cr_strdup(text);
 }
 
+/* Splits "host:port", "[::1]:port", or a host alone, and what may follow. len: of the host, without brackets. Returns
+ * the port, 0 without one. */
+static long split_authority(const char *authority, const char **host, size_t *len)
+{
+    bool brackets = authority[0] == '[';
+    *host = authority + brackets;
+    *len = strcspn(*host, brackets ? "]" : ":/");
+    const char *rest = *host + *len + (brackets && (*host)[*len]);
+    return rest[0] == ':' ? strtol(rest + 1, NULL, 10) : 0;
+}
+
 bool cr_client_is_server(const struct cr_client *client, const char *address, int port)
 {
     const char *server = cr_client_config(client)->server;
     const char *authority = strstr(server, "://");
-    authority = authority ? authority + 3 : server;
-    bool ipv6 = strchr(address, ':') != NULL;
-    cr_autofree char *with_port = cr_asprintf(ipv6 ? "[%s]:%d" : "%s:%d", address, port);
-    cr_autofree char *alone = cr_asprintf(ipv6 ? "[%s]" : "%s", address);
-    size_t len = strcspn(authority, "/");
-    bool default_port = port == (cr_starts_with(server, "http://") ? 80 : 443);
-    return (strlen(with_port) == len && strncmp(authority, with_port, len) == 0) ||
-           (default_port && strlen(alone) == len && strncmp(authority, alone, len) == 0);
+    const char *host = NULL;
+    size_t len = 0;
+    long given = split_authority(authority ? authority + 3 : server, &host, &len);
+    cr_autofree char *literal = cr_strndup(host, len);
+    long server_port = given ? given : cr_starts_with(server, "http://") ? 80 : 443;
+    return port == server_port && cr_probe_address_equal(literal, address);
 }

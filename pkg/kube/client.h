@@ -56,7 +56,8 @@ struct cr_json *cr_client_get_with_managed_fields(struct cr_client *client, cons
 struct cr_json *cr_client_get_apart(struct cr_client *client, const struct cr_resource *resource, const char *ns,
                                     const char *name, const char *apart, struct cr_buf *answer,
                                     struct cr_error *err) CR_MUST_USE;
-/* Whether this literal address and port are the API server's as configured (a name is not resolved). Any thread. */
+/* Whether this literal address, however it is written, and port are the API server's as configured (a name is not
+ * resolved). Any thread. */
 bool cr_client_is_server(const struct cr_client *client, const char *address, int port);
 /* The server's version ("v1.36.3"), owned: the first thing to ask, its errors are the set-up's errors. */
 char *cr_client_server_version(struct cr_client *client, struct cr_error *err) CR_MUST_USE;

@@ -52,6 +52,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=REPOSITORY / "build" / "dev" / "bin" / "certroll-operator",
         help="program to test (default: the one built with sanitizers)",
     )
+    group.addoption(
+        "--image", type=Path, metavar="FILE",
+        help="archive of the operator's image to install, such as that of a release (default: it is made of --operator)",
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -64,9 +68,12 @@ def operator_program(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture(scope="session")
-def image(operator_program: Path) -> Image:
+def image(request: pytest.FixtureRequest) -> Image:
     """Of the operator, as the tests install it."""
-    return operator_image.cached("dev", operator_program)
+    archive: Path | None = request.config.getoption("--image")
+    if archive:
+        return operator_image.given(archive.absolute())
+    return operator_image.cached("dev", request.getfixturevalue("operator_program"))
 
 
 @pytest.fixture(scope="session")

@@ -42,12 +42,6 @@ class Built:
     def files(self) -> list[Path]:
         return [self.archive, self.sbom, self.provenance]
 
-    def reference(self) -> str:
-        with tarfile.open(self.archive) as outer:
-            [image] = json.load(outer.extractfile("manifest.json"))  # type: ignore[arg-type]
-            found: str = image["RepoTags"][0]
-            return found
-
     def config(self) -> dict[str, Any]:
         with tarfile.open(self.archive) as outer:
             [image] = json.load(outer.extractfile("manifest.json"))  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from certroll_dev import debian_root, elf
+from certroll_dev import archives, debian_root, elf
 from certroll_dev.debian_records import Records
 from certroll_dev.image_recipe import HOST, System
 from certroll_dev.images import About, ImageError, build_image, shared_libraries
@@ -32,6 +32,19 @@ def test_the_same_inputs_give_the_same_bytes(tmp_path: Path) -> None:
     files: dict[str, Path | bytes] = {"/bin/ls": Path("/bin/ls"), "/etc/greeting": b"hello\n"}
     first, second = tmp_path / "a", tmp_path / "b"
     assert _build(first, files).read_bytes() == _build(second, dict(reversed(files.items()))).read_bytes()
+
+
+def test_an_archive_says_what_its_image_is_called(tmp_path: Path) -> None:
+    assert archives.reference(_build(tmp_path, {"/bin/ls": Path("/bin/ls")})) == "example/test:1"
+
+
+def test_what_is_no_archive_is_said(tmp_path: Path) -> None:
+    other = tmp_path / "other.tar"
+    with tarfile.open(other, "w") as tar:
+        tar.add("/etc/hosts")
+    for file in (other, tmp_path / "nothing", Path("/etc/hosts")):
+        with pytest.raises(DevError, match=f"{file} is no archive of an image"):
+            archives.reference(file)
 
 
 def test_programs_come_with_their_libraries_and_loader(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from ipaddress import ip_address
 
 import pytest
-from certroll_dev import daemons, footprint, paths
+from certroll_dev import daemons, footprint, namespaces, paths
 from certroll_dev.layout import Cluster
 
 _PROGRAM = paths.HACK / "cluster"
@@ -90,11 +92,41 @@ def test_up_goes_on_where_a_killed_one_stopped(subject: Subject, seconds: float)
     assert subject.status()["state"] == "running"
 
 
-def test_two_nodes_carry_pods_that_reach_one_another(subject: Subject) -> None:
-    subject.run("up", "--nodes", "2")
+@pytest.mark.parametrize(
+    ("option", "versions"),
+    [pytest.param((), [4], id="ipv4"), pytest.param(("--ipv6",), [6], id="ipv6"), pytest.param(("--dual-stack",), [4, 6], id="dual-stack")],
+)
+def test_two_nodes_carry_pods_that_reach_one_another(subject: Subject, option: tuple[str, ...], versions: list[int]) -> None:
+    subject.run("up", "--nodes", "2", *option)
     subject.run("kubectl", "--namespace=kube-system", "scale", "deployment/coredns", "--replicas=2")
     subject.run("kubectl", "--namespace=kube-system", "rollout", "status", "deployment/coredns", "--timeout=60s")
     assert subject.healthy_dns_pods() == {"node-1", "node-2"}
+    pods = json.loads(subject.run("kubectl", "get", "pods", "--all-namespaces", "--output=json"))["items"]
+    assert all([ip_address(each["ip"]).version for each in pod["status"]["podIPs"]] == versions for pod in pods)
+    nodes = json.loads(subject.run("kubectl", "get", "nodes", "--output=json"))["items"]
+    addresses = [[each["address"] for each in node["status"]["addresses"] if each["type"] == "InternalIP"] for node in nodes]
+    assert [[ip_address(address).version for address in each] for each in addresses] == [versions] * 2
+
+
+def test_a_service_has_an_address_of_the_family_that_it_asks_for(subject: Subject) -> None:
+    subject.run("up", "--dual-stack")
+    patch = {"spec": {"ipFamilyPolicy": "RequireDualStack"}}
+    subject.run("kubectl", "--namespace=kube-system", "patch", "service", "kube-dns", f"--patch={json.dumps(patch)}")
+    service = json.loads(subject.run("kubectl", "--namespace=kube-system", "get", "service", "kube-dns", "--output=json"))
+    assert [ip_address(address).version for address in service["spec"]["clusterIPs"]] == [4, 6]
+    end = time.monotonic() + 60
+    while not all(_connects(subject, address, 53) for address in service["spec"]["clusterIPs"]):
+        assert time.monotonic() < end, "CoreDNS is not reached by both of its Service's addresses"
+
+
+def test_a_cluster_keeps_its_family(subject: Subject) -> None:
+    subject.run("up", "--control-plane-only", "--ipv6")
+    refused = subprocess.run([*subject.command("up"), "--dual-stack"], capture_output=True, text=True)
+    assert refused.returncode == 1
+    assert "are IPv6, and cannot become IPv4 and IPv6: take the cluster down first, or choose another --name" in refused.stderr
+    subject.run("up", "--control-plane-only", "--ipv6")
+    subject.run("up", "--control-plane-only")
+    assert subject.status()["ipFamilies"] == ["IPv6"]
 
 
 def test_a_control_plane_alone_takes_objects_and_admits_them(subject: Subject) -> None:
@@ -104,6 +136,18 @@ def test_a_control_plane_alone_takes_objects_and_admits_them(subject: Subject) -
     events = [json.loads(line) for line in subject.layout.audit_log.read_text().splitlines()]
     writes = [event["objectRef"].get("name") for event in events if event["verb"] == "create" and "objectRef" in event]
     assert "one" in writes
+
+
+def _connects(subject: Subject, address: str, port: int) -> bool:
+    def connect() -> bool:
+        try:
+            socket.create_connection((address, port), timeout=1).close()
+        except OSError:
+            time.sleep(0.1)  # refused at once, while there is no endpoint
+            return False
+        return True
+
+    return namespaces.in_network(subject.layout.netns_path, connect)
 
 
 def _kill(pid: int | None) -> None:

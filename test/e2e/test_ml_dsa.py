@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from certroll_dev import debian_root, images, paths, release_image
+from certroll_dev import debian_root, images, operator_image, paths, release_image
 from certroll_dev.demo import pods, workloads
 from certroll_dev.demo.api import API, Object
 from certroll_dev.demo.cluster import LocalCluster
@@ -23,7 +23,7 @@ from certroll_dev.demo.policy import Status
 from certroll_dev.demo.waiting import wait_for
 from certroll_dev.image_recipe import System
 from certroll_dev.operator_image import Image
-from e2e.release_images import Built, run
+from e2e.release_images import run
 from world import World
 
 pytestmark = pytest.mark.timeout(2400)  # a Debian is made, and programs are built in it
@@ -86,8 +86,7 @@ def _leaf_digest(material: Material) -> str:
 # Both are made before there is a cluster, in whose network nothing can be fetched (conftest.py has this module first, too).
 @pytest.fixture(scope="session")
 def release() -> Image:
-    built = Built(Path(run(paths.HACK / "image", "--quiet").strip()))
-    return Image(built.reference(), built.archive, sanitized=False)
+    return operator_image.given(Path(run(paths.HACK / "image", "--quiet").strip()))
 
 
 @pytest.fixture(scope="session")

@@ -518,6 +518,42 @@ static void a_write_that_would_begin_too_late_is_not_sent(void **state)
     close_fixture(&f);
 }
 
+static void the_server_is_known_by_its_address_however_that_is_written(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *server;
+        const char *address;
+        int port;
+        bool is;
+    } cases[] = {
+        {"https://10.96.0.1:443", "10.96.0.1", 443, true},
+        {"https://10.96.0.1", "10.96.0.1", 443, true},
+        {"https://10.96.0.1/api", "10.96.0.1", 443, true},
+        {"http://10.96.0.1", "10.96.0.1", 80, true},
+        {"https://10.96.0.1:6443", "10.96.0.1", 443, false},
+        {"https://10.96.0.1:443", "10.96.0.10", 443, false},
+        {"https://[fd00:10:96::1]:443", "fd00:10:96::1", 443, true},
+        {"https://[fd00:10:96::1]", "fd00:10:96::1", 443, true},
+        {"https://[FD00:10:96:0:0::1]:6443/", "fd00:10:96::1", 6443, true},
+        {"https://[fd00:10:96::1]:443", "fd00:10:96::2", 443, false},
+        {"https://[fd00:10:96::1]:443", "fd00:10:96::1", 6443, false},
+        {"https://kubernetes.default:443", "10.96.0.1", 443, false},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct cr_kube_config *config = cr_new(struct cr_kube_config);
+        config->server = cr_strdup(cases[i].server);
+        config->ns = cr_strdup("default");
+        config->source = cr_strdup("test");
+        struct cr_loop *loop = cr_loop_new();
+        struct cr_client *client = cr_client_new(loop, config, "certroll-test");
+        if (cr_client_is_server(client, cases[i].address, cases[i].port) != cases[i].is)
+            fail_msg("%s and %s port %d", cases[i].server, cases[i].address, cases[i].port);
+        cr_client_free(client);
+        cr_loop_free(loop);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -538,6 +574,7 @@ int main(void)
         cmocka_unit_test(a_dedicated_client_has_a_time_out_and_an_end_of_its_own),
         cmocka_unit_test(a_closed_gate_keeps_writes_back_and_lets_reads_pass),
         cmocka_unit_test(a_write_that_would_begin_too_late_is_not_sent),
+        cmocka_unit_test(the_server_is_known_by_its_address_however_that_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

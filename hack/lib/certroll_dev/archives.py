@@ -19,6 +19,7 @@ from typing import Any
 
 from . import layers
 from .layers import Entry
+from .ui import DevError
 
 _MEDIA = "application/vnd.oci.image"
 _EPOCH = "1970-01-01T00:00:00Z"
@@ -44,6 +45,22 @@ def digest(archive: Path) -> str:
         assert index, archive
         [manifest] = json.load(index)["manifests"]
     found: str = manifest["digest"]
+    return found
+
+
+def reference(archive: Path) -> str:
+    """The name of the one image in there, with its tag, from what `docker load` and `ctr images import` read."""
+    try:
+        with tarfile.open(archive) as tar:
+            manifest = tar.extractfile("manifest.json")
+            assert manifest, archive
+            images = json.load(manifest)
+    except (OSError, KeyError, tarfile.TarError, ValueError) as error:
+        raise DevError(f"{archive} is no archive of an image with a manifest.json: {error}") from error
+    names = [name for image in images for name in image["RepoTags"] or ()]
+    if len(names) != 1:
+        raise DevError(f"{archive} has {len(names)} names of images, and should have one: {' '.join(names)}")
+    found: str = names[0]
     return found
 
 

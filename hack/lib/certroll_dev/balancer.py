@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import controlplane, daemons, files, layout, namespaces, network
+from . import addresses, controlplane, daemons, files, layout, namespaces, network
 from .daemons import Daemon, Process
 from .demo import programs
 from .layout import Cluster, Machine
@@ -37,7 +37,7 @@ defaults
     timeout server 1h
 
 frontend api
-    bind {address}:{port}
+    bind {address}
     default_backend api-servers
 
 backend api-servers
@@ -71,8 +71,8 @@ def processes(cluster: Cluster) -> list[Process]:
 
 
 def _daemon(cluster: Cluster, control_plane: Sequence[Machine]) -> Daemon:
-    servers = "\n".join(f"    server {node.name} {node.address}:{layout.API_PORT}" for node in control_plane)
-    text = _CONFIG.format(address=layout.BALANCER_ADDRESS, port=layout.BALANCER_PORT, servers=servers)
+    servers = "\n".join(f"    server {node.name} {addresses.with_port(node.address, layout.API_PORT)}" for node in control_plane)
+    text = _CONFIG.format(address=addresses.with_port(cluster.family.balancer, layout.BALANCER_PORT), servers=servers)
     config = files.put(_config(cluster), text)
     debian = programs.debian(programs.BALANCER)
     libraries = {str(library.parent) for library in (debian.root / "usr" / "lib").glob("**/*.so*")}

@@ -57,7 +57,7 @@ def ensure_node(machine: Machine) -> Path:
             half.mkdir(mode=0o700)
             user = f"system:node:{machine.name}"
             _issue(machine.cluster.pki, half, Leaf("kubelet-client", user, "system:nodes"))
-            names = [f"DNS:{machine.name}", f"IP:{machine.address}"]
+            names = [f"DNS:{machine.name}", *(f"IP:{address}" for address in machine.addresses)]
             _issue(machine.cluster.pki, half, Leaf("kubelet-server", user, "system:nodes", names))
             shutil.copy(machine.cluster.pki / "ca.crt", half)
             os.replace(half, folder)
@@ -73,7 +73,7 @@ def ensure_kubelet(machine: Machine) -> None:
         half = Path(scratch) / "pki"
         half.mkdir(mode=0o755)
         user = f"system:node:{machine.name}"
-        names = [f"DNS:{machine.name}", f"IP:{machine.address}"]
+        names = [f"DNS:{machine.name}", *(f"IP:{address}" for address in machine.addresses)]
         _issue(machine.cluster.pki, half, Leaf("kubelet", user, "system:nodes", names))
         _issue(machine.cluster.pki, half, Leaf("client", user, "system:nodes"))
         pair = half / time.strftime("kubelet-client-%Y-%m-%d-%H-%M-%S.pem")
@@ -87,7 +87,9 @@ def ensure_kubelet(machine: Machine) -> None:
 def _control_plane_leaves(cluster: Cluster) -> list[Leaf]:
     service = "kubernetes.default.svc"
     hosts = ["kubernetes", "kubernetes.default", service, f"{service}.{layout.CLUSTER_DOMAIN}", "localhost"]
-    addresses = [layout.API_SERVICE_ADDRESS, cluster.machine(1).address, "127.0.0.1"]
+    families = cluster.families
+    addresses = [family.api_service for family in families] + [*cluster.machine(1).addresses]
+    addresses += [family.loopback for family in families]
     names = [f"DNS:{host}" for host in hosts] + [f"IP:{address}" for address in addresses]
     return [
         Leaf("apiserver", "kube-apiserver", names=names),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from . import (
+    addresses,
     balancer,
     certificates,
     cgroups,
@@ -32,6 +33,7 @@ from . import (
     tools,
     ui,
 )
+from .addresses import IPV6
 from .layout import Cluster, Machine, Spec
 from .ui import DevError, Step
 
@@ -44,6 +46,7 @@ class Wish:
     sync_frequency: str | None = None
     control_plane_nodes: int | None = None  # 0: processes of the first machine, which is the default
     kubeconfig_files: bool | None = None
+    ip_families: tuple[str, ...] | None = None  # the primary one first; default: IPv4 alone
 
 
 def up(cluster: Cluster, wish: Wish, assets: Path | None = None) -> None:
@@ -51,6 +54,7 @@ def up(cluster: Cluster, wish: Wish, assets: Path | None = None) -> None:
     _need_root()
     with _locked(cluster):
         spec = _wanted(cluster.name, cluster.spec(), wish)
+        _need_families(spec)
         programs = tools.ensure(_programs(spec), assets)
         with Step(f"cluster {cluster.name}: network and certificates"):
             inside = _prepare(cluster, spec, programs)
@@ -101,6 +105,7 @@ def status(cluster: Cluster) -> dict[str, Any]:
         "kubeconfig": str(cluster.kubeconfig),
         "server": cluster.server,
         "netns": cluster.netns,
+        "ipFamilies": [family.name for family in cluster.families],
         "logs": str(cluster.logs),
         "auditLog": str(cluster.audit_log),
         "controlPlaneNodes": spec.control_plane_nodes if spec else 0,
@@ -162,10 +167,11 @@ def _prepare(cluster: Cluster, spec: Spec, programs: Mapping[str, Path]) -> dict
 def _wanted(name: str, before: Spec | None, wish: Wish) -> Spec:
     planes = wish.control_plane_nodes
     if before is None:
-        before = Spec(0, None, planes or 0, bool(wish.kubeconfig_files))
+        before = Spec(0, None, planes or 0, bool(wish.kubeconfig_files), wish.ip_families or addresses.DEFAULT)
         least = max(before.control_plane_nodes, 1 if wish.nodes is None else 0)
     else:
         _refuse_another_control_plane(name, before, wish)
+        _refuse_other_families(name, before, wish)
         least = before.nodes
     asked = least if wish.nodes is None else wish.nodes
     if asked < least:
@@ -181,6 +187,19 @@ def _refuse_another_control_plane(name: str, before: Spec, wish: Wish) -> None:
     same = wish.control_plane_nodes in (None, before.control_plane_nodes)
     if not (same and wish.kubeconfig_files in (None, before.kubeconfig_files)):
         raise DevError(f"the control plane of {name} is there already, and stays as it is: take the cluster down first")
+
+
+def _refuse_other_families(name: str, before: Spec, wish: Wish) -> None:
+    if wish.ip_families not in (None, before.ip_families):
+        there, asked = " and ".join(before.ip_families), " and ".join(wish.ip_families or ())
+        raise DevError(
+            f"the addresses of {name} are {there}, and cannot become {asked}: take the cluster down first, or choose another --name"
+        )
+
+
+def _need_families(spec: Spec) -> None:
+    if IPV6.name in spec.ip_families and not Path("/proc/net/if_inet6").exists():
+        raise DevError("this machine's kernel has no IPv6 (no /proc/net/if_inet6): leave out --ipv6 and --dual-stack")
 
 
 def _programs(spec: Spec) -> list[str]:
@@ -210,7 +229,7 @@ def _node_status(machine: Machine, spec: Spec) -> dict[str, Any]:
     facts = {
         "name": machine.name,
         "address": str(machine.address),
-        "podNetwork": str(machine.pod_network),
+        "podNetwork": str(machine.pod_networks[0]),
         "netns": machine.netns,
         "logs": str(machine.logs),
         "staticPods": str(machine.static_pods),

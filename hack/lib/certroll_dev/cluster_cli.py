@@ -73,6 +73,15 @@ def _parser() -> argparse.ArgumentParser:
         "--kubeconfig-files", action="store_true", default=None,
         help="with --control-plane-nodes: kubeconfigs that name files; kubeadm embeds certificates",
     )
+    families = up.add_mutually_exclusive_group()
+    families.add_argument(
+        "--ipv6", dest="ip_families", action="store_const", const=("IPv6",),
+        help="addresses of nodes, pods and Services are IPv6 alone (default: IPv4 alone)",
+    )
+    families.add_argument(
+        "--dual-stack", dest="ip_families", action="store_const", const=("IPv4", "IPv6"),
+        help="nodes and pods have addresses of both, Services one of IPv4 unless they ask for IPv6",
+    )
     up.add_argument("--sync-frequency", metavar="DUR", help="the kubelet's syncFrequency (default: its own)")
     up.add_argument("--assets", type=Path, metavar="DIR", help="take programs from here, then from KUBEBUILDER_ASSETS")
     up.add_argument("--quiet", action="store_true", help="no progress")
@@ -146,7 +155,9 @@ def _up(target: Cluster, options: argparse.Namespace) -> int:
         raise DevError("--control-plane-nodes are nodes, and --control-plane-only means none: choose one")
     if options.kubeconfig_files and not (options.control_plane_nodes or target.has_control_plane_pods):
         raise DevError("--kubeconfig-files is about the control plane as pods: add --control-plane-nodes")
-    wish = cluster.Wish(nodes, options.sync_frequency, options.control_plane_nodes, options.kubeconfig_files)
+    wish = cluster.Wish(
+        nodes, options.sync_frequency, options.control_plane_nodes, options.kubeconfig_files, options.ip_families
+    )
     cluster.up(target, wish, options.assets)
     ui.say(f"cluster {target.name} is up; try: hack/cluster{_name_words(target)} kubectl get pods --all-namespaces")
     return 0

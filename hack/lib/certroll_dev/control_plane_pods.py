@@ -55,7 +55,7 @@ def write_files(cluster: Cluster, spec: Spec, programs: Mapping[str, Path]) -> N
 def wait_for_api(cluster: Cluster, spec: Spec, kubectl: Path, kubelets: Sequence[Daemon], timeout: float = 240) -> None:
     """Until each API server says that it is ready, and the balancer has found one."""
     end = time.monotonic() + timeout
-    servers = [f"https://{machine.address}:6443" for machine in nodes_of(cluster, spec)]
+    servers = [machine.api_server for machine in nodes_of(cluster, spec)]
     for server in [*servers, cluster.server]:
         while not _is_ready(cluster, kubectl, server):
             _check(cluster, spec, kubelets, end, f"{server} is not ready")

@@ -7,12 +7,11 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from . import files, kubeconfig, layout, machines
+from . import addresses, files, kubeconfig, layout, machines
 from .daemons import Daemon
 from .layout import Cluster
 from .ui import DevError
 
-_ETCD = "http://127.0.0.1:2379"
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 
 # Cheap, and enough to tell every verb that a client used; the health checks of kubelets and probes would drown it.
@@ -97,16 +96,21 @@ def _ready(cluster: Cluster, program: Path) -> bool:
         return False
 
 
+def _on_loopback(cluster: Cluster, port: int) -> str:
+    """Of etcd: only what runs on the first machine gets to its loopback device."""
+    return f"http://{addresses.with_port(cluster.family.loopback, port)}"
+
+
 def _etcd(cluster: Cluster, programs: Mapping[str, Path]) -> Daemon:
+    clients, peers = _on_loopback(cluster, 2379), _on_loopback(cluster, 2380)
     flags = {
         "name": cluster.name,
         "data-dir": cluster.root / "etcd",
-        # Only what runs on the first machine gets to its loopback device.
-        "listen-client-urls": _ETCD,
-        "advertise-client-urls": _ETCD,
-        "listen-peer-urls": "http://127.0.0.1:2380",
-        "initial-advertise-peer-urls": "http://127.0.0.1:2380",
-        "initial-cluster": f"{cluster.name}=http://127.0.0.1:2380",
+        "listen-client-urls": clients,
+        "advertise-client-urls": clients,
+        "listen-peer-urls": peers,
+        "initial-advertise-peer-urls": peers,
+        "initial-cluster": f"{cluster.name}={peers}",
         "log-level": "warn",
         # A cluster to try things on outlives a crash of its programs, but need not outlive one of the machine.
         "unsafe-no-fsync": True,
@@ -119,10 +123,10 @@ def _api_server(cluster: Cluster, programs: Mapping[str, Path]) -> Daemon:
     policy = files.put(cluster.root / "etc" / "audit-policy.json", json.dumps(AUDIT_POLICY, indent=1) + "\n")
     cluster.logs.mkdir(parents=True, exist_ok=True)
     flags = {
-        "etcd-servers": _ETCD,
+        "etcd-servers": _on_loopback(cluster, 2379),
         "advertise-address": cluster.machine(1).address,
         "secure-port": layout.API_PORT,
-        "service-cluster-ip-range": layout.SERVICE_NETWORK,
+        "service-cluster-ip-range": addresses.listed(tuple(family.services for family in cluster.families)),
         "authorization-mode": "Node,RBAC",
         "enable-admission-plugins": "NodeRestriction",
         "allow-privileged": True,
@@ -167,7 +171,7 @@ def _controller_manager(cluster: Cluster, programs: Mapping[str, Path]) -> Daemo
         "root-ca-file": pki / "ca.crt",
         "cluster-signing-cert-file": pki / "ca.crt",
         "cluster-signing-key-file": pki / "ca.key",
-        "bind-address": "127.0.0.1",
+        "bind-address": cluster.family.loopback,
         # The default of 20 a second makes it take 5 s to set up its own service accounts.
         "kube-api-qps": 500,
         "kube-api-burst": 1000,
@@ -177,7 +181,7 @@ def _controller_manager(cluster: Cluster, programs: Mapping[str, Path]) -> Daemo
 
 def _scheduler(cluster: Cluster, programs: Mapping[str, Path]) -> Daemon:
     config = kubeconfig.write(cluster, cluster.root / "etc" / "scheduler.kubeconfig", cluster.pki / "scheduler.crt")
-    flags = {"kubeconfig": config, "leader-elect": False, "bind-address": "127.0.0.1"}
+    flags = {"kubeconfig": config, "leader-elect": False, "bind-address": cluster.family.loopback}
     return _daemon(cluster, "kube-scheduler", programs, flags, [config])
 
 

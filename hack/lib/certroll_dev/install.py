@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from . import cgroups, controlplane, daemons, install_overlay, namespaces as linux, node, paths
+from .addresses import with_port
 from .daemons import Process
 from .install_overlay import NAME, NAMESPACE, Setup
 from .layout import Cluster
@@ -164,7 +165,7 @@ class Operator:
         """One of its own pages by plain HTTP: /metrics with `open_metrics`; OSError when it does not answer."""
 
         def fetch() -> str:
-            with urllib.request.urlopen(f"http://{pod.ip}:{port}{path}", timeout=5) as response:
+            with urllib.request.urlopen(f"http://{with_port(pod.ip, port)}{path}", timeout=5) as response:
                 text: str = response.read().decode()
                 return text
 

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from . import certificates, controlplane, files, kubeconfig, layout, machines, restart_kubelet, tools
+from . import addresses, certificates, controlplane, files, kubeconfig, layout, machines, restart_kubelet, tools
 from .layout import Machine, Spec
 
 FOLDER = "/etc/kubernetes"
@@ -132,14 +132,15 @@ def _init_configuration(machine: Machine) -> dict[str, object]:
 
 
 def _cluster_configuration(machine: Machine, spec: Spec) -> dict[str, object]:
+    services = tuple(family.services for family in machine.cluster.families)
     members = [machine.cluster.machine(number) for number in range(1, spec.control_plane_nodes + 1)]
-    peers = ",".join(f"{member.name}=https://{member.address}:2380" for member in members)
+    peers = ",".join(f"{member.name}=https://{addresses.with_port(member.address, 2380)}" for member in members)
     return {
         "apiVersion": "kubeadm.k8s.io/v1beta4",
         "kind": "ClusterConfiguration",
         "kubernetesVersion": tools.version_of("kubeadm"),
-        "controlPlaneEndpoint": f"{layout.BALANCER_ADDRESS}:{layout.BALANCER_PORT}",
-        "networking": {"serviceSubnet": str(layout.SERVICE_NETWORK), "dnsDomain": layout.CLUSTER_DOMAIN},
+        "controlPlaneEndpoint": addresses.with_port(machine.cluster.family.balancer, layout.BALANCER_PORT),
+        "networking": {"serviceSubnet": addresses.listed(services), "dnsDomain": layout.CLUSTER_DOMAIN},
         "encryptionAlgorithm": "ECDSA-P256",  # a dozen keys a node: RSA takes seconds
         "etcd": {
             "local": {

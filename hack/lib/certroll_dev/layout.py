@@ -5,26 +5,17 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
-from . import paths
+from . import addresses, paths
+from .addresses import MAX_NODES, Address, Family, Network
 from .ui import DevError
 
 DEFAULT_NAME = "certroll"
-MAX_NODES = 16
 API_PORT = 6443
 CLUSTER_DOMAIN = "cluster.local"
-SERVICE_NETWORK = IPv4Network("10.96.0.0/16")
-# Of the control plane as pods: no node's own, and no port that an API server beside it listens at.
+# Of the control plane as pods: no port that an API server beside it listens at.
 BALANCER_PORT = 8443
-API_SERVICE_ADDRESS = SERVICE_NETWORK[1]
-DNS_SERVICE_ADDRESS = SERVICE_NETWORK[10]
-POD_NETWORK = IPv4Network("10.244.0.0/16")
-NODE_NETWORK = IPv4Network("192.168.96.0/24")
-BALANCER_ADDRESS = NODE_NETWORK[100]
-# Room for 2,000 pods a node, and for MAX_NODES of them and more.
-_POD_RANGES = list(POD_NETWORK.subnets(new_prefix=21))
 
 
 @dataclass(frozen=True)
@@ -37,6 +28,7 @@ class Spec:
     control_plane_nodes: int = 0
     # Whether kubeconfigs of the control plane as pods name files; kubeadm embeds what is in them.
     kubeconfig_files: bool = False
+    ip_families: tuple[str, ...] = addresses.DEFAULT  # the primary one first
 
     def to_json(self) -> str:
         fields = {
@@ -44,6 +36,7 @@ class Spec:
             "syncFrequency": self.sync_frequency,
             "controlPlaneNodes": self.control_plane_nodes,
             "kubeconfigFiles": self.kubeconfig_files,
+            "ipFamilies": self.ip_families,
         }
         return json.dumps(fields) + "\n"
 
@@ -55,6 +48,7 @@ class Spec:
             fields["syncFrequency"],
             fields.get("controlPlaneNodes", 0),
             fields.get("kubeconfigFiles", False),
+            tuple(fields.get("ipFamilies", addresses.DEFAULT)),
         )
 
 
@@ -79,12 +73,24 @@ class Machine:
         return Path("/run/netns") / self.netns
 
     @property
-    def address(self) -> IPv4Address:
-        return NODE_NETWORK[self.number]
+    def address(self) -> Address:
+        """Of the primary family."""
+        return self.addresses[0]
 
     @property
-    def pod_network(self) -> IPv4Network:
-        return _POD_RANGES[self.number - 1]
+    def addresses(self) -> tuple[Address, ...]:
+        """One of each family."""
+        return tuple(family.node(self.number) for family in self.cluster.families)
+
+    @property
+    def pod_networks(self) -> tuple[Network, ...]:
+        """One of each family."""
+        return tuple(family.pods_of(self.number) for family in self.cluster.families)
+
+    @property
+    def api_server(self) -> str:
+        """The URL of its API server, if it has one."""
+        return f"https://{addresses.with_port(self.address, API_PORT)}"
 
     @property
     def root(self) -> Path:
@@ -193,8 +199,19 @@ class Cluster:
     @property
     def server(self) -> str:
         if self.has_control_plane_pods:
-            return f"https://{BALANCER_ADDRESS}:{BALANCER_PORT}"
-        return f"https://{self.machine(1).address}:{API_PORT}"
+            return f"https://{addresses.with_port(self.family.balancer, BALANCER_PORT)}"
+        return self.machine(1).api_server
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """The IP families that its addresses are of, the primary one first."""
+        spec = self.spec()
+        return addresses.families(spec.ip_families if spec else addresses.DEFAULT)
+
+    @property
+    def family(self) -> Family:
+        """The primary one."""
+        return self.families[0]
 
     @property
     def has_control_plane_pods(self) -> bool:

@@ -47,13 +47,19 @@ if [ -n "$KUBEADM" ]; then    # the control plane as pods: kubeadm's folders, wh
     mount --bind "$KUBEADM/kubelet" /var/lib/kubelet
     mount --bind "$KUBEADM/service" /run/service
     echo "${KUBEADM##*/}" > /proc/sys/kernel/hostname
-    printf '127.0.0.1 localhost\n' > /etc/hosts    # in a container it was a mount, which is not in the overlay
+    printf '%s localhost\n' $LOOPBACKS > /etc/hosts    # in a container it was a mount, which is not in the overlay
 fi
 cd "$SETTINGS"
 for setting in $(find . -type f); do
     [ ! -e "/proc/sys/$setting" ] || mount --bind "$setting" "/proc/sys/$setting"
 done
 echo 1 > /proc/sys/net/ipv4/ip_forward
+if [ -n "$IPV6" ]; then
+    echo 1 > /proc/sys/net/ipv6/conf/all/forwarding
+    # A pod's gateway is an address of the machine's end of its link: to be used at once, not after a search for another.
+    echo 0 > /proc/sys/net/ipv6/conf/all/accept_dad
+    echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad
+fi
 mount --make-rshared /    # volumes are mounted by the kubelet and seen by containers
 exec "$@"
 """
@@ -138,6 +144,7 @@ def _holds(words: list[str]) -> bool:
 
 
 def _holder(machine: Machine, pause: Path) -> Daemon:
+    families = machine.cluster.families
     return Daemon(
         name=machine.name,
         argv=["/bin/sh", "-c", _BOOT, "sh", pause, machine.root],
@@ -147,6 +154,8 @@ def _holder(machine: Machine, pause: Path) -> Daemon:
             "STATE": str(paths.state_dir()),
             "LOGS": str(machine.logs),
             "SETTINGS": str(machine.root / "settings"),
+            "IPV6": "yes" if any(family.version == 6 for family in families) else "",
+            "LOOPBACKS": " ".join(str(family.loopback) for family in families),
             **_folders(machine),
         },
     )

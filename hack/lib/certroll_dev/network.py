@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import commands, locks, paths
-from .layout import BALANCER_ADDRESS, NODE_NETWORK, Machine
+from .addresses import Address, Family
+from .layout import Machine
 from .mounts import is_mount
 from .ui import DevError
 
@@ -27,22 +28,18 @@ def ensure(machines: Sequence[Machine]) -> None:
     if not _has_link(first, BRIDGE):
         _ip(first, "link", "add", BRIDGE, "type", "bridge")
     _address(first, BRIDGE)
-    # Nobody answers behind it, but the API server takes its own address from the default route.
-    _ip(first, "route", "replace", "default", "dev", BRIDGE)
     for machine in others:
         _ensure_namespace(machine)
         _ensure_cable(first, machine)
         _address(machine, _UPLINK)
-        _ip(machine, "route", "replace", "default", "via", str(first.address))
-    for here in machines:
-        for there in machines:
-            if here != there:
-                _ip(here, "route", "replace", str(there.pod_network), "via", str(there.address))
+    for family in first.cluster.families:
+        _ensure_routes(machines, family)
 
 
 def ensure_balancer(first: Machine) -> None:
     """The address that no node has."""
-    _ip(first, "address", "replace", f"{BALANCER_ADDRESS}/32", "dev", BRIDGE)
+    address = first.cluster.family.balancer
+    _add_address(first, address, address.max_prefixlen, BRIDGE)
 
 
 def remove(names: Sequence[str]) -> None:
@@ -111,9 +108,33 @@ def _ensure_cable(first: Machine, machine: Machine) -> None:
     _ip(first, "link", "set", port, "master", BRIDGE, "up")
 
 
+def _ensure_routes(machines: Sequence[Machine], family: Family) -> None:
+    first, *others = machines
+
+    def route(machine: Machine, *words: str) -> None:
+        _ip(machine, f"-{family.version}", "route", "replace", *words)
+
+    # Nobody answers behind it, but the API server takes its own address from the default route.
+    route(first, "default", "dev", BRIDGE)
+    for machine in others:
+        route(machine, "default", "via", str(family.node(first.number)))
+    for here in machines:
+        for there in machines:
+            if here != there:
+                route(here, str(family.pods_of(there.number)), "via", str(family.node(there.number)))
+
+
 def _address(machine: Machine, link: str) -> None:
-    _ip(machine, "address", "replace", f"{machine.address}/{NODE_NETWORK.prefixlen}", "dev", link)
+    for family in machine.cluster.families:
+        _add_address(machine, family.node(machine.number), family.nodes.prefixlen, link)
     _ip(machine, "link", "set", link, "up")
+
+
+def _add_address(machine: Machine, address: Address, prefix_length: int, link: str) -> None:
+    # An IPv6 address could not be used for a second or two while it is looked for elsewhere (RFC 4862), and on a bridge
+    # without a port never.
+    at_once = ["nodad"] if address.version == 6 else []
+    _ip(machine, "address", "replace", f"{address}/{prefix_length}", "dev", link, *at_once)
 
 
 def _has_link(machine: Machine, link: str) -> bool:

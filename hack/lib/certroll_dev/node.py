@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from . import certificates, commands, files, images, kubeadm, kubeconfig, layout, machines, restart_kubelet
+from . import addresses, certificates, commands, files, images, kubeadm, kubeconfig, layout, machines, restart_kubelet
 from .controlplane import arguments, holds, listens
 from .daemons import Daemon
 from .layout import Machine, Spec
@@ -147,8 +147,8 @@ def _containerd(machine: Machine) -> Daemon:
 def _cni(machine: Machine) -> dict[str, object]:
     address_management = {
         "type": "host-local",
-        "ranges": [[{"subnet": str(machine.pod_network)}]],
-        "routes": [{"dst": "0.0.0.0/0"}],
+        "ranges": [[{"subnet": str(network)}] for network in machine.pod_networks],
+        "routes": [{"dst": family.everywhere} for family in machine.cluster.families],
         "dataDir": "/run/cni-addresses",  # a pod does not outlive its machine, nor should its address
     }
     return {
@@ -178,7 +178,7 @@ def _kubelet(machine: Machine, spec: Spec, programs: Mapping[str, Path]) -> Daem
         "config": config,
         "kubeconfig": access,
         "hostname-override": machine.name,
-        "node-ip": machine.address,
+        "node-ip": addresses.listed(machine.addresses),
         "root-dir": machine.kubelet,
         "cert-dir": pki,
     }
@@ -200,7 +200,7 @@ def _kubeadm_kubelet(machine: Machine, spec: Spec, program: Path) -> Daemon:
         "kubeconfig": f"{kubeadm.FOLDER}/kubelet.conf",
         "config": "/var/lib/kubelet/config.yaml",
         "hostname-override": machine.name,
-        "node-ip": machine.address,
+        "node-ip": addresses.listed(machine.addresses),
         # Other clusters' kubelets have all of the above, too: by this one it is found (daemons.processes_running).
         "volume-plugin-dir": machine.root / "volume-plugins",
     }
@@ -237,7 +237,7 @@ def _kubelet_configuration(machine: Machine, spec: Spec, own_files: Mapping[str,
         "enforceNodeAllocatable": [],
         "failSwapOn": False,
         "oomScoreAdj": 0,  # less would need CAP_SYS_RESOURCE
-        "clusterDNS": [str(layout.DNS_SERVICE_ADDRESS)],
+        "clusterDNS": [str(machine.cluster.family.dns_service)],
         "clusterDomain": layout.CLUSTER_DOMAIN,
         "resolvConf": "",  # the host's name servers cannot be reached from here
         "maxPods": 500,
@@ -265,7 +265,7 @@ def _proxy(machine: Machine, programs: Mapping[str, Path]) -> Daemon:
         "mode": "nftables",
         "clientConnection": {"kubeconfig": str(access)},
         "hostnameOverride": machine.name,
-        "clusterCIDR": str(layout.POD_NETWORK),
+        "clusterCIDR": addresses.listed(tuple(family.pods for family in machine.cluster.families)),
         "conntrack": {"maxPerCore": 0, "min": 0},  # the table belongs to the whole host
         "oomScoreAdj": 0,
         "metricsBindAddress": f"127.0.0.1:{_PROXY_METRICS_PORT}",

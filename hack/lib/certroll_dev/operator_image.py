@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from . import archives
 from .image_recipe import PRESETS, Image, Recipe, System
 from .ui import DevError
 
-__all__ = ["PRESETS", "RECIPE", "REPOSITORY", "Image", "built", "cached"]
+__all__ = ["PRESETS", "RECIPE", "REPOSITORY", "Image", "built", "cached", "given"]
 
 REPOSITORY = "certroll.dev/operator"  # manifests/base names it, too
 _PROGRAM = "certroll-operator"
@@ -20,6 +21,12 @@ _ZONES = "/usr/share/zoneinfo"  # in a Debian and in the image
 def cached(preset: str, program: Path | None = None) -> Image:
     """The operator's image of the program (default: that of hack/build), from the cache if nothing in it has changed."""
     return RECIPE.cached(preset, program)
+
+
+def given(archive: Path) -> Image:
+    """The operator's image in an archive from elsewhere, under the name that it has there."""
+    reference = archives.reference(archive)
+    return Image(reference, archive, sanitized=reference.endswith(tuple(f"-{preset}" for preset in PRESETS if preset != "release")))
 
 
 def built(preset: str) -> Path:

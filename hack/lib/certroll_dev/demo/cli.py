@@ -41,6 +41,7 @@ class Options:
     rate: float
     logs: Path
     program: Path | None
+    ipv6: bool
 
 
 def main() -> None:
@@ -58,11 +59,12 @@ def _main(arguments: list[str]) -> int:
     parser.add_argument("--rate", type=float, default=20.0, help="calls a second to each of Envoy and nginx (default: %(default)s)")
     parser.add_argument("--logs", type=Path, help="folder for logs (default: build/demo/NAME)")
     parser.add_argument("--program", type=Path, metavar="FILE", help="take this certroll-operator, and build none")
+    parser.add_argument("--ipv6", action="store_true", help="on a cluster whose addresses are IPv6 alone (default: IPv4 alone)")
     parsed = parser.parse_args(arguments)
     if parsed.rate <= 0:
         parser.error("--rate must be above 0: without calls there is nothing to lose")
     logs = (parsed.logs or paths.REPOSITORY / "build" / "demo" / parsed.name).absolute()
-    options = Options(parsed.name, parsed.keep, parsed.rate, logs, parsed.program)
+    options = Options(parsed.name, parsed.keep, parsed.rate, logs, parsed.program, parsed.ipv6)
     if os.geteuid() != 0:
         raise DevError("namespaces and cgroups are set up, which takes root: sudo hack/demo")
     # `kill` is answered as Ctrl-C is: with a clean-up.
@@ -84,7 +86,7 @@ def _demo(options: Options) -> int:
     cluster = LocalCluster(options.name)
     with _taken_down(cluster, options):
         heading("2. The cluster")
-        cluster.up()
+        cluster.up(*(["--ipv6"] if options.ipv6 else []))
         _load_images(cluster, images)
         with cluster.network():
             installed = Operator(cluster.layout, operator, namespaces=[NAMESPACE], components=["trust-domains"])

@@ -25,7 +25,7 @@ from typing import TextIO
 
 @dataclass(frozen=True)
 class Target:
-    """Something to call: NAME=HOST:PORT/SERVERNAME, where SERVERNAME is what its certificate must be good for."""
+    """Something to call: NAME=HOST:PORT/SERVERNAME (an IPv6 address in brackets), where SERVERNAME is what its certificate must be good for."""
 
     name: str
     host: str
@@ -38,12 +38,13 @@ class Target:
             name, rest = text.split("=", 1)
             address, server_name = rest.split("/", 1)
             host, port = address.rsplit(":", 1)
-            return Target(name, host, int(port), server_name)
+            return Target(name, host.removeprefix("[").removesuffix("]"), int(port), server_name)
         except ValueError as error:
             raise argparse.ArgumentTypeError(f"{text!r} is not NAME=HOST:PORT/SERVERNAME") from error
 
     def __str__(self) -> str:
-        return f"{self.name}={self.host}:{self.port}/{self.server_name}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}={host}:{self.port}/{self.server_name}"
 
     async def ask(self, context: ssl.SSLContext | None) -> tuple[str, str]:
         """The leaf that was served, if any, and what is wrong with the answer, if anything."""

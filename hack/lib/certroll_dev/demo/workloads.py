@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from certroll_dev import controlplane, paths
+from certroll_dev.addresses import with_port
 from certroll_dev.demo.api import API, Object
 from certroll_dev.demo.cluster import LocalCluster
 from certroll_dev.demo.component_images import Image
@@ -92,7 +93,7 @@ def replica_sets(api: API, workload: Workload) -> set[str]:
 
 def service_address(api: API, workload: Workload) -> str:
     spec = api.get("services", NAMESPACE, workload.deployment)["spec"]
-    return f"{spec['clusterIP']}:{spec['ports'][0]['port']}"
+    return with_port(spec["clusterIP"], spec["ports"][0]["port"])
 
 
 def _version(obj: Object) -> str:
@@ -101,7 +102,17 @@ def _version(obj: Object) -> str:
 
 
 def _apply(cluster: LocalCluster, manifest: str, images: list[Image]) -> None:
-    cluster.kubectl("apply", "-f", "-", stdin=_with_images((MANIFESTS / manifest).read_text(), images))
+    text = (MANIFESTS / manifest).read_text()
+    if cluster.layout.family.version == 6:
+        text = _listening_on_ipv6(text)
+    cluster.kubectl("apply", "-f", "-", stdin=_with_images(text, images))
+
+
+def _listening_on_ipv6(manifest: str) -> str:
+    """What the programs are told to listen at. Rate Limit takes both families unless told."""
+    for ipv4, ipv6 in (("0.0.0.0", '"::"'), ("listen 8443 ssl", "listen [::]:8443 ssl")):
+        manifest = manifest.replace(ipv4, ipv6)
+    return manifest
 
 
 def _with_images(manifest: str, images: list[Image]) -> str:

@@ -184,11 +184,12 @@ class Registry:
         self.folder = folder
         programs = tools.ensure(["cosign", "crane"])
         self.crane, cosign = programs["crane"], programs["cosign"]
-        registries = folder / "registries.conf"
+        registries = folder / ".config" / "containers" / "registries.conf"
+        registries.parent.mkdir(parents=True)
         registries.write_text(f'[[registry]]\nlocation = "{self.host}"\ninsecure = true\n')
         self._env = {
-            **os.environ, "PATH": f"{cosign.parent}:{os.environ['PATH']}", "CONTAINERS_REGISTRIES_CONF": str(registries),
-            "COSIGN_PASSWORD": "of-a-test", "DOCKER_CONFIG": str(folder), "HOME": str(folder), "XDG_CACHE_HOME": str(paths.cache_dir().parent),
+            **os.environ, "PATH": f"{cosign.parent}:{os.environ['PATH']}", "COSIGN_PASSWORD": "of-a-test",
+            "DOCKER_CONFIG": str(folder), "HOME": str(folder), "XDG_CACHE_HOME": str(paths.cache_dir().parent),
         }  # fmt: skip
 
     def bash(self, script: str) -> subprocess.CompletedProcess[str]:

@@ -114,17 +114,18 @@ def native() -> str:
 
 @contextlib.contextmanager
 def locked(arch: str, *, fresh: bool = False) -> Iterator[Root]:
-    """Today's Debian for the architecture, made if there is none, or in any case with `fresh`. Those of other days are removed."""
+    """Today's Debian for the architecture, made if there is none, or in any case with `fresh`. Those of other days are removed;
+    that of another checkout, which may have other packages, stays."""
     _check()
     with locks.locked(paths.cache_dir() / "locks" / f"{SUITE}-{arch}.lock", f"another use of Debian's {SUITE} for {arch}"):
         packages = _packages(arch)
         sources, settings = _sources(), _settings()
-        key = hashlib.sha256("\n".join([*packages, *_BESIDE, *sources, _today()]).encode()).hexdigest()[:12]
-        folder = _cache() / f"{SUITE}-{arch}-{key}"
+        key = hashlib.sha256("\n".join([*packages, *_BESIDE, *sources]).encode()).hexdigest()[:12]
+        folder = _cache() / f"{SUITE}-{arch}-{_today()}-{key}"
         if fresh or not folder.exists():
             _make(folder, arch, packages, sources, settings)
         for old in _cache().glob(f"{SUITE}-{arch}-*"):
-            if old != folder:
+            if not old.name.startswith(f"{SUITE}-{arch}-{_today()}-"):
                 shutil.rmtree(old)
         yield Root(folder, arch)
 
@@ -159,16 +160,17 @@ def _packages(arch: str) -> list[str]:
 def _sources() -> list[str]:
     """Lines of a sources.list: those of this machine's apt that are Debian's own, with the other suite."""
     here = _codename()
-    lines = set()
+    lines = {}
     wanted = "$(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN)"
     for line in commands.run(["apt-get", "indextargets", "--format", wanted, "Created-By: Packages"]).splitlines():
         uri, release, component, *origin = line.split(" ")
         suffix = release.removeprefix(here)
         if origin == ["Debian"] and component == "main" and suffix in ("", "-updates", "-security"):
-            lines.add(f"deb [signed-by={_KEYRING}] {uri} {SUITE}{suffix} main")
-    if not lines:
-        raise DevError(f"apt knows no packages of Debian's {here}: run apt-get update, or build with --on host")
-    return sorted(lines)
+            lines[suffix, uri] = f"deb [signed-by={_KEYRING}] {uri} {SUITE}{suffix} main"
+    for suffix in ("", "-security"):
+        if suffix not in {known for known, _ in lines}:
+            raise DevError(f"apt knows no packages of Debian's {here}{suffix}: run apt-get update, or build with --on host")
+    return sorted(lines.values())
 
 
 def _codename() -> str:

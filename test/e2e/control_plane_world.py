@@ -340,7 +340,7 @@ class World:
     def ways(self) -> tuple[tuple[str, int], list[tuple[str, str, int]]]:
         """For control_plane_clients.calling."""
         servers = [(machine.name, str(machine.address), layout.API_PORT) for machine in self.plane.machines]
-        return (str(layout.BALANCER_ADDRESS), layout.BALANCER_PORT), servers
+        return (str(self.plane.layout.family.balancer), layout.BALANCER_PORT), servers
 
     # --- the scripts
 

@@ -108,7 +108,7 @@ def test_clients_do_not_notice_that_an_api_server_is_replaced(plane: Plane, repo
     name, manifest = "kube-apiserver-node-2", plane.layout.machine(2).static_pods / "kube-apiserver.yaml"
     before = plane.pods()
     with plane.network():
-        balanced = Client(plane, str(layout.BALANCER_ADDRESS), layout.BALANCER_PORT)
+        balanced = Client(plane, str(plane.layout.family.balancer), layout.BALANCER_PORT)
         alone = Client(plane, str(plane.layout.machine(2).address), layout.API_PORT)
         with balanced, alone:
             _touch(manifest)

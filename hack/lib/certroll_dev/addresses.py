@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
-MAX_NODES = 16
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
@@ -58,7 +57,7 @@ IPV4 = Family(
     "IPv4",
     nodes=IPv4Network("192.168.96.0/24"),
     pods=IPv4Network("10.244.0.0/16"),
-    node_prefix=21,  # room for 2,000 pods a node, and for MAX_NODES of them and more
+    node_prefix=21,  # room for 2,000 pods a node, and for layout.MAX_NODES of them and more
     services=IPv4Network("10.96.0.0/16"),
     loopback=IPv4Address("127.0.0.1"),
     any_address="0.0.0.0",

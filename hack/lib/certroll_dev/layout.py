@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import addresses, paths
-from .addresses import MAX_NODES, Address, Family, Network
+from .addresses import Address, Family, Network
 from .ui import DevError
 
 DEFAULT_NAME = "certroll"
+MAX_NODES = 16
 API_PORT = 6443
 CLUSTER_DOMAIN = "cluster.local"
 # Of the control plane as pods: no port that an API server beside it listens at.

@@ -114,6 +114,7 @@ static void set_connection_options(struct cr_http_exchange *x)
 bool cr_http_exchange_init(struct cr_http_exchange *x, const struct cr_http_request *request, const char *user_agent,
                            struct cr_error *err)
 {
+    x->fd = -1;
     x->secret = request->secret;
     x->begin_by_ms = request->begin_by_ms;
     if (!cr_http_head_init(&x->head, request, err))
@@ -121,7 +122,6 @@ bool cr_http_exchange_init(struct cr_http_exchange *x, const struct cr_http_requ
     x->easy = curl_easy_init();
     if (!x->easy)
         return cr_error_set(err, CR_ERR_INTERNAL, "libcurl cannot be initialised");
-    x->fd = -1;
     set_connection_options(x);
     /* Streams wait for a handshake under way, and share the connection when it brings HTTP/2. Without TLS there is none
      * to share, and curl would wait for the first response. */

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shutil
-import subprocess
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from certroll_dev import paths
+from certroll_dev import commands, paths
 
 IMAGES = ("operator", "node-agent", "shutdown-manager")
 _FOLDER = paths.REPOSITORY / "build" / "release-image"
-
-
-def run(*words: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, cwd=cwd, env={**os.environ, **(env or {})})
-    assert done.returncode == 0, f"{' '.join(str(word) for word in words)} ended with {done.returncode}: {done.stdout}{done.stderr}"
-    return done.stdout
 
 
 @dataclass(frozen=True)
@@ -44,8 +36,7 @@ class Built:
 
     def config(self) -> dict[str, Any]:
         with tarfile.open(self.archive) as outer:
-            [image] = json.load(outer.extractfile("manifest.json"))  # type: ignore[arg-type]
-            found: dict[str, Any] = json.load(outer.extractfile(image["Config"]))  # type: ignore[arg-type]
+            found: dict[str, Any] = json.loads(_read(outer, _image(outer)["Config"]))
             return found
 
     def label(self, name: str) -> str:
@@ -55,9 +46,8 @@ class Built:
     def extract(self, folder: Path) -> Path:
         """What a container sees."""
         with tarfile.open(self.archive) as outer:
-            [image] = json.load(outer.extractfile("manifest.json"))  # type: ignore[arg-type]
-            [layer] = image["Layers"]
-            with tarfile.open(fileobj=io.BytesIO(outer.extractfile(layer).read())) as tar:  # type: ignore[union-attr]
+            [layer] = _image(outer)["Layers"]
+            with tarfile.open(fileobj=io.BytesIO(_read(outer, layer))) as tar:
                 tar.extractall(folder, filter="fully_trusted")
         return folder
 
@@ -67,19 +57,31 @@ class Built:
         return {(each["name"], each["versionInfo"], each["externalRefs"][0]["referenceLocator"]) for each in debian}
 
 
+def _image(archive: tarfile.TarFile) -> dict[str, Any]:
+    found: list[dict[str, Any]] = json.loads(_read(archive, "manifest.json"))
+    [image] = found
+    return image
+
+
+def _read(archive: tarfile.TarFile, name: str) -> bytes:
+    file = archive.extractfile(name)
+    assert file, name
+    return file.read()
+
+
 class Checkout:
     """A clone of what is committed here, in a folder of this name."""
 
     def __init__(self, name: str) -> None:
         self.folder = _FOLDER / name
         shutil.rmtree(self.folder, ignore_errors=True)
-        run("git", "-c", f"safe.directory={paths.REPOSITORY}/.git", "clone", "--quiet", "--shared", paths.REPOSITORY, self.folder)
+        commands.run(["git", "-c", f"safe.directory={paths.REPOSITORY}/.git", "clone", "--quiet", "--shared", paths.REPOSITORY, self.folder])
 
     def head(self) -> str:
-        return run("git", "rev-parse", "HEAD", cwd=self.folder).strip()
+        return commands.run(["git", "rev-parse", "HEAD"], cwd=self.folder).strip()
 
     def build(self, image: str, *options: str) -> Built:
-        return Built(Path(run(self.folder / "hack" / "image", image, "--quiet", *options).strip()))
+        return Built(Path(commands.run([self.folder / "hack" / "image", image, "--quiet", *options]).strip()))
 
 
 def ours(image: str) -> Sequence[str]:

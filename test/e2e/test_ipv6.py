@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from certroll_dev import paths
 from certroll_dev.demo.cluster import LocalCluster
+from demo_runs import DEMO_WITHIN, demo
 
-_DEMO = paths.HACK / "demo"
-_WITHIN = 900.0
-
-pytestmark = pytest.mark.timeout(_WITHIN + 300)
+pytestmark = pytest.mark.timeout(DEMO_WITHIN + 300)
 
 
 def test_the_demo_sees_everything(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     name = f"{request.config.getoption('--cluster-name')}-v6"
-    words = [_DEMO, "--name", name, "--logs", tmp_path / "demo"]
-    try:
-        done = subprocess.run(
-            [*words, "--keep", "--ipv6"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_WITHIN
-        )
-        assert done.returncode == 0, done.stdout
-        assert "Everything was seen that should have been." in done.stdout
-        trust_first = re.search(r"trust first +(\d+) +(\d+)\n", done.stdout)
-        assert trust_first and int(trust_first[1]) > 0 and int(trust_first[2]) == 0, done.stdout
+    with demo(name, tmp_path, "--ipv6") as told:
+        trust_first = re.search(r"trust first +(\d+) +(\d+)\n", told)
+        assert trust_first and int(trust_first[1]) > 0 and int(trust_first[2]) == 0, told
         assert {ip_address(text).version for text in _addresses(LocalCluster(name))} == {6}
-    finally:
-        subprocess.run([*words, "--down"], check=True, stdout=subprocess.DEVNULL)
 
 
 def _addresses(cluster: LocalCluster) -> list[str]:

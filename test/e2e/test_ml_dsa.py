@@ -5,16 +5,17 @@ Nothing on this machine's own Debian can look at such a leaf.
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import hashlib
+import re
+import ssl
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from certroll_dev import debian_root, images, operator_image, paths, release_image
+from certroll_dev import commands, debian_root, images, operator_image, paths, release_image
 from certroll_dev.demo import pods, workloads
 from certroll_dev.demo.api import API, Object
 from certroll_dev.demo.cluster import LocalCluster
@@ -23,7 +24,6 @@ from certroll_dev.demo.policy import Status
 from certroll_dev.demo.waiting import wait_for
 from certroll_dev.image_recipe import System
 from certroll_dev.operator_image import Image
-from e2e.release_images import run
 from world import World
 
 pytestmark = pytest.mark.timeout(2400)  # a Debian is made, and programs are built in it
@@ -69,24 +69,18 @@ class OpenSSL:
         (self.root / "trust.pem").write_bytes(trust)
         verify = ("-CAfile", "trust.pem", "-verify_return_error", "-verify_hostname", _NAME)
         done = self.run("s_client", "-connect", f"{address}:{_PORT}", "-servername", _NAME, *verify)
-        begin, end = b"-----BEGIN CERTIFICATE-----\n", b"-----END CERTIFICATE-----"
-        if done.returncode != 0 or begin not in done.stdout:
-            return None
-        return _digest(done.stdout.partition(begin)[2].partition(end)[0])
+        leaf = re.search(rf"{ssl.PEM_HEADER}.*?{ssl.PEM_FOOTER}", done.stdout.decode(), re.DOTALL)
+        return _digest(leaf[0]) if done.returncode == 0 and leaf else None
 
 
-def _digest(pem_lines: bytes) -> str:
-    return hashlib.sha256(base64.b64decode(pem_lines)).hexdigest()
-
-
-def _leaf_digest(material: Material) -> str:
-    return _digest(material.certificate.partition(b"-----\n")[2].partition(b"-----END")[0])
+def _digest(pem: str) -> str:
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()
 
 
 # Both are made before there is a cluster, in whose network nothing can be fetched (conftest.py has this module first, too).
 @pytest.fixture(scope="session")
 def release() -> Image:
-    return operator_image.given(Path(run(paths.HACK / "image", "--quiet").strip()))
+    return operator_image.given(Path(commands.run([paths.HACK / "image", "--quiet"]).strip()))
 
 
 @pytest.fixture(scope="session")
@@ -175,7 +169,7 @@ def _wait_converged(api: API, material: Material) -> None:
 
 def _assert_served(api: API, openssl: OpenSSL, material: Material, trust: bytes) -> None:
     found = pods.of_app(api, NAMESPACE, _NAME)
-    assert [openssl.verified_leaf(pod.ip, trust) for pod in found] == [_leaf_digest(material)] * 2
+    assert [openssl.verified_leaf(pod.ip, trust) for pod in found] == [_digest(material.certificate.decode())] * 2
     wrong = openssl.read("before.crt") if trust == openssl.read("after.crt") else openssl.read("after.crt")
     assert [openssl.verified_leaf(pod.ip, wrong) for pod in found] == [None] * 2
 

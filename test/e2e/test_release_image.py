@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certroll_dev import debian_root, elf, paths, release_build, tools
+from certroll_dev import commands, debian_root, elf, paths, release_build, tools
 from certroll_dev.debian_root import Root
 from certroll_dev.demo.waiting import wait_for
-from e2e.release_images import IMAGES, Built, Checkout, ours, run
+from e2e.release_images import IMAGES, Built, Checkout, ours
 
 pytestmark = pytest.mark.timeout(5400)  # programs are built, ours for two architectures and cosign and Syft
 
@@ -94,7 +94,7 @@ def test_they_say_what_they_were_built_from(first: Checkout, images: dict[tuple[
 def test_a_changed_checkout_is_not_taken_for_its_commit(second: Checkout) -> None:
     """Nor what is no repository for a commit; and where the source is, is said when it is asked for."""
     changed = second.folder / "cmd" / "shutdown-manager" / "unknown.h"
-    changed.write_text("/* Of nobody's. */\n")
+    changed.write_text("/* Of no commit. */\n")
     built = second.build("shutdown-manager", "--source", "https://git.example.org/certroll")
     assert built.label("revision") == f"{second.head()}-dirty"
     assert built.label("source") == "https://git.example.org/certroll"
@@ -133,14 +133,14 @@ def test_their_programs_run(image: str, images: dict[tuple[str, str], Built], tm
     """With nothing but what is in the image."""
     root = images[image, debian_root.native()].extract(tmp_path)
     for program in [*ours(image), *(["usr/bin/nsenter"] if image == "node-agent" else [])]:
-        assert run("chroot", root, f"/{program}", "--version").startswith(f"{Path(program).name} ")
+        assert commands.run(["chroot", root, f"/{program}", "--version"]).startswith(f"{Path(program).name} ")
 
 
 @pytest.mark.parametrize("image", IMAGES)
 def test_those_for_another_architecture_run_in_an_emulator(image: str, images: dict[tuple[str, str], Built], tmp_path: Path) -> None:
     root = images[image, _FOREIGN].extract(tmp_path)
     for program in [*ours(image), *(["usr/bin/nsenter"] if image == "node-agent" else [])]:
-        assert run(_QEMU[_FOREIGN], "-L", root, root / program, "--version").startswith(f"{Path(program).name} ")
+        assert commands.run([_QEMU[_FOREIGN], "-L", root, root / program, "--version"]).startswith(f"{Path(program).name} ")
 
 
 # --- scanners -----------------------------------------------------------------------------------------------------------------
@@ -152,7 +152,8 @@ def syft() -> Path:
 
 
 def _syft(syft: Path, *words: str | Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(syft, *words, "--quiet", "--output", "syft-json", env={"SYFT_CHECK_FOR_APP_UPDATE": "false"}))
+    environment = {**os.environ, "SYFT_CHECK_FOR_APP_UPDATE": "false"}
+    found: dict[str, Any] = json.loads(commands.run([syft, *words, "--quiet", "--output", "syft-json"], env=environment))
     return found
 
 

@@ -29,7 +29,7 @@ static void keys_that_certificates_are_signed_with_are_known_by_their_algorithm(
         {"1.2.840.113549.1.3.1", NULL, false},          /* DH */
         {"2.16.840.1.101.3.4.3.20", NULL, false},       /* SLH-DSA-SHA2-128s */
         {"2.16.840.1.101.3.4.4.2", NULL, false},        /* ML-KEM-768 */
-        {"2.16.840.1.101.3.4.127.127", NULL, false},    /* nobody's */
+        {"2.16.840.1.101.3.4.127.127", NULL, false},    /* unassigned */
         {"2.16.840.1.101.3.4.3.16", NULL, false},       /* id-rsassa-pkcs1-v1_5-with-sha3-512 */
         {"2.16.840.1.101.3.4.3.17", "ML-DSA-44", true}, /* with OpenSSL 3.5 */
         {"2.16.840.1.101.3.4.3.18", "ML-DSA-65", true},

@@ -49,7 +49,7 @@ class Process:
     def ends(self) -> bool:
         """Whether it is on its way out, as one that was killed a moment ago."""
         fields = _stat(self.pid)
-        return not fields or fields[0] in "ZX" or bool(int(fields[6]) & _PF_EXITING)
+        return not fields or bool(int(fields[6]) & _PF_EXITING)
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
         """By way of a pidfd: between the check and the signal the pid cannot become another process."""

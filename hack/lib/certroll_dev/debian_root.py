@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import commands, locks, paths
+from .images import ARCHITECTURES
 from .ui import DevError, Step
 
 SUITE = "trixie"
 NAME = "debian13"
 TRIPLETS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
-_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _TOOLS = ("cmake", "ninja-build", "openssl", "pkg-config")  # openssl: a server and a client of tests
 _HEADERS = (
@@ -107,9 +107,9 @@ class Root:
 def native() -> str:
     """The architecture of this machine, as Debian calls it."""
     machine = platform.machine()
-    if machine not in _MACHINES:
+    if machine not in ARCHITECTURES:
         raise DevError(f"images are built on amd64 and arm64, and this machine is {machine}")
-    return _MACHINES[machine]
+    return ARCHITECTURES[machine]
 
 
 @contextlib.contextmanager

@@ -19,18 +19,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import archives, layers, paths
+from . import archives, elf, layers, paths
 from .layers import Entry
 from .ui import DevError
 
-__all__ = ["About", "ImageError", "Source", "build_image", "build_rootfs", "cached_image", "cache_dir", "shared_libraries"]
+__all__ = ["ARCHITECTURES", "About", "ImageError", "Source", "build_image", "build_rootfs", "cached_image", "cache_dir", "shared_libraries"]
 
 # Debian and everything like it have these at the root as links into /usr. The loader's path in an ELF file is
 # /lib64/ld-linux-x86-64.so.2, so the links must be in the image, and nothing may be put *behind* them by name:
 # a tar entry lib/x would turn the link into a folder.
 _MERGED = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64"}
 _WRITABLE_BY_ALL = {"tmp", "var/tmp", "run"}
-_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # as images and Debian call machines
 _DEFAULT_DIRS = ("/tmp", "/run", "/var/tmp", "/proc", "/sys", "/dev", "/etc")
 
 
@@ -134,7 +134,7 @@ def _plan(
         for entry in _expand(_normal(path), source):
             _add(entries, entry)
     if libs:
-        elfs = [e.source for e in entries.values() if isinstance(e.source, Path) and _is_elf(e.source)]
+        elfs = [e.source for e in entries.values() if isinstance(e.source, Path) and elf.is_elf(e.source)]
         for library in shared_libraries(elfs, sysroot):
             _add(entries, _library(library, sysroot), replace=False)
     return [entries[path] for path in sorted(entries, key=lambda p: p.split("/"))]
@@ -248,11 +248,6 @@ def _library(path: Path, sysroot: Path | None) -> Entry:
     return Entry(_normal(str(inside)), 0o755, path.resolve())
 
 
-def _is_elf(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(4) == b"\x7fELF"
-
-
 # --- configuration --------------------------------------------------------------------------------------------
 
 
@@ -274,7 +269,7 @@ def _config(
         run["Labels"] = dict(about.labels)
         return {"architecture": about.arch, "os": "linux", "created": about.created, "config": run}
     return {
-        "architecture": _MACHINES.get(machine, machine),
+        "architecture": ARCHITECTURES.get(machine, machine),
         "os": "linux",
         "config": run,
     }

@@ -62,6 +62,7 @@ _SECONDS_OF_ALL = {
     "test_faults": 200,
     "test_control_plane_crashes": 170,
     "test_tlsreload_storm": 160,
+    "test_gitops": 300,
     "test_restart_storm": 130,
     "test_sidecar_evidence": 130,
     "test_alerts_own": 120,

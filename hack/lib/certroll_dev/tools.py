@@ -63,6 +63,12 @@ class GoModule:
         command += ["-ldflags", self._linker_flags(), "-o", out, self.packages[program]]
         _run_logged(command, log, cwd=self._folder, env=gotoolchain.environment())
 
+    def folder_of(self, module: str) -> Path:
+        """In Go's module cache; read-only."""
+        go, environment = gotoolchain.go_for(self._folder), gotoolchain.environment()
+        commands.run([go, "mod", "download", module], cwd=self._folder, env=environment)
+        return Path(commands.run([go, "list", "-m", "-f", "{{.Dir}}", module], cwd=self._folder, env=environment).strip())
+
     @property
     def version(self) -> str:
         """The version that go.mod pins; nothing else names it."""
@@ -142,6 +148,7 @@ SOURCES: tuple[Source, ...] = (
     GoModule(
         "helm", "helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"}, {"helm.sh/helm/v3/internal/version.version": "{version}"}
     ),
+    GoModule("helm-4", "helm.sh/helm/v4", {"helm-4": "helm.sh/helm/v4/cmd/helm"}),
     GoModule("health", "sigs.k8s.io/cli-utils", {"health": "."}),
     GoModule("kwok", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}),
     # Its go.mod has the `replace` lines of its own: without them its Kubernetes modules have no versions.
@@ -150,6 +157,13 @@ SOURCES: tuple[Source, ...] = (
         "github.com/argoproj/argo-rollouts",
         {"argo-rollouts": "github.com/argoproj/argo-rollouts/cmd/rollouts-controller"},
     ),
+    # With the `replace` lines of their modules' own.
+    GoModule(
+        "flux",
+        "github.com/fluxcd/kustomize-controller",
+        {name: f"github.com/fluxcd/{name}" for name in ("kustomize-controller", "source-controller")},
+    ),
+    GoModule("argo-cd", "github.com/argoproj/argo-cd/v3", {"argo-cd": "."}),
     CProgram("pause"),
     CProgram("mtls-client", ("ssl", "crypto", "pthread")),
     CProgram("rereading-client", ("ssl", "crypto", "gnutls")),
@@ -167,6 +181,13 @@ def version_of(name: str) -> str:
     if not isinstance(source, GoModule):
         raise DevError(f"{name} has no version: it is built from a file here")
     return source.version
+
+
+def module_folder(name: str, module: str) -> Path:
+    """The source of a Go module that the program is built from, as hack/tools pins it: for files beside the code, such as CRDs."""
+    source = _source_of(name)
+    assert isinstance(source, GoModule), name
+    return source.folder_of(module)
 
 
 def ensure(names: Iterable[str], assets: Path | None = None) -> dict[str, Path]:

@@ -90,7 +90,7 @@ _DELIVERIES: dict[str, Callable[[pytest.FixtureRequest], Delivery]] = {
 
 
 class Shop:
-    """A Deployment that mounts a Secret, the policy that restarts it, and settings that are applied after both have become healthy."""
+    """A Deployment that mounts a Secret, the policy that restarts it, and settings, which Argo CD applies once both are healthy."""
 
     def __init__(self, place: Place) -> None:
         self.place, self.name = place, place.name
@@ -179,7 +179,10 @@ def delivery(request: pytest.FixtureRequest) -> Delivery:
 
 @pytest.fixture
 def shop(request: pytest.FixtureRequest, world: World, delivery: Delivery) -> Iterator[Delivered]:
-    name = f"{request.node.callspec.id}-{request.function.__name__.split('_')[-1]}"
+    yield from _delivered(world, f"{request.node.callspec.id}-{request.function.__name__.split('_')[-1]}", delivery)
+
+
+def _delivered(world: World, name: str, delivery: Delivery) -> Iterator[Delivered]:
     made = Delivered(Place(world.ground, name), world.server.repository(name), delivery)
     try:
         made.begin()
@@ -223,7 +226,7 @@ def test_what_waits_for_a_window_is_healthy_and_no_sync_hangs(shop: Delivered) -
     shop.place.rotate()
     shop.wait_blocked("Window")
     with Listener(shop.delivery, shop.name) as heard:
-        shop.deliver(windows=_CLOSED, settings="2")  # which come once the policy is healthy
+        shop.deliver(windows=_CLOSED, settings="2")  # which Argo CD applies once the policy is healthy
         shop.look_again()
         shop.wait_health(HEALTHY)
     assert DEGRADED not in heard.health, str(heard)
@@ -272,6 +275,27 @@ def test_a_restart_time_in_the_repository_costs_a_rollout_each_time_unless_spare
     shop.look_again()
     shop.wait_health(HEALTHY)
     assert shop.rollouts()[0] == before + 2
+
+
+@pytest.fixture
+def replaced(world: World, argo_cd: ArgoCD) -> Iterator[Delivered]:
+    yield from _delivered(world, "argo-replace", Application(argo_cd, "Replace=true"))
+
+
+def test_where_objects_are_replaced_each_sync_is_one_more_rollout(replaced: Delivered) -> None:
+    """So the page tells to leave it off. Nothing fights: certroll sees that all pods have what it restarted them for."""
+    replaced.place.rotate()
+    replaced.place.wait_settled()
+    replaced.look_again()
+    assert replaced.rollouts()[0] == 2
+    replaced.deliver(settings="2")
+    wait_until("the restart to be undone", lambda: replaced.rollouts()[0] == 3, _DEADLINE_S)
+    replaced.wait_health(HEALTHY)
+    replaced.place.rotate()
+    replaced.place.wait_settled()
+    replaced.look_again()
+    replaced.wait_health(HEALTHY)
+    assert replaced.rollouts()[0] == 4
 
 
 @pytest.mark.parametrize("helm", ["helm", "helm-4"])

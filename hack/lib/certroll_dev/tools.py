@@ -157,7 +157,7 @@ SOURCES: tuple[Source, ...] = (
         "github.com/argoproj/argo-rollouts",
         {"argo-rollouts": "github.com/argoproj/argo-rollouts/cmd/rollouts-controller"},
     ),
-    # With the `replace` lines of their modules' own.
+    # These two have the `replace` lines of their modules as well.
     GoModule(
         "flux",
         "github.com/fluxcd/kustomize-controller",

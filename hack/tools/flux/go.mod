@@ -3,6 +3,7 @@ module certroll.dev/hack/tools/flux
 go 1.26.0
 
 replace (
+	// source-controller names v0.18.3, which the module proxy does not have.
 	github.com/fluxcd/pkg/artifact => github.com/fluxcd/pkg/artifact v0.18.0
 	github.com/opencontainers/go-digest => github.com/opencontainers/go-digest v1.0.1-0.20220411205349-bde1400a84be
 	gopkg.in/yaml.v3 => gopkg.in/yaml.v3 v3.0.1

@@ -21,7 +21,7 @@ class Delivery(Protocol):
         """From now on. Objects are repaired, pruned, and waited for."""
 
     def spare(self, name: str) -> None:
-        """What certroll writes into Deployments is left as it is, whatever the repository holds there: as docs/operations.md says."""
+        """What certroll writes into Deployments is left as it is, whatever the repository holds there: as manifests/argocd/README.md says."""
 
     def forget(self, repository: Repository) -> None:
         """With all that was made of it."""

@@ -1,4 +1,4 @@
-"""Argo CD beside a control plane: its application controller, its repository server and Redis, with the health check of manifests/argocd."""
+"""Argo CD beside a control plane: its application controller and repository server, Redis, and the health check of manifests/argocd."""
 
 from __future__ import annotations
 

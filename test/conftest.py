@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = set(mine)
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = mine
+
+
+@pytest.fixture(scope="module")
+def polite() -> Iterator[None]:
+    """For what computes for minutes beside tests that wait for servers."""
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    os.setpriority(os.PRIO_PROCESS, 0, 10)
+    yield
+    os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
 def name_of(item: pytest.Item) -> str:

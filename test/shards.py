@@ -58,6 +58,7 @@ _SECONDS_OF_ALL = {
     "test_hostile_namespace": 660,
     "test_alerts": 610,
     "test_storm": 390,
+    "test_gitops": 250,
     "test_evictions": 220,
     "test_faults": 200,
     "test_control_plane_crashes": 170,

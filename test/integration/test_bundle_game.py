@@ -27,6 +27,8 @@ _SEEDS = range(1, 3_001 if _LONG else 81)
 _MODEL_SEEDS = range(3_001, 4_001 if _LONG else 3_021)
 _VIEW_SEEDS = range(1, 201 if _LONG else 11)
 
+pytestmark = pytest.mark.usefixtures("polite")
+
 
 @pytest.fixture(scope="module")
 def clients() -> Iterator[Clients]:

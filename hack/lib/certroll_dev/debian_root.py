@@ -92,7 +92,10 @@ class Root:
 
     def command(self, argv: Sequence[str], mounts: Sequence[Mount] = (), env: Mapping[str, str] | None = None) -> list[str]:
         """The words that run a program in it: with these folders, on a loopback of its own, and without a trace of the mounts here."""
-        lines = ["set -e", "ip link set lo up", f"cd {shlex.quote(str(self.files))}", "mount -t proc proc proc", "mount --rbind /dev dev"]
+        files = shlex.quote(str(self.files))
+        # The root a mount of its own, as that of a container is: programs there may unshare mounts in turn.
+        lines = ["set -e", "ip link set lo up", f"mount --bind {files} {files}", f"cd {files}"]
+        lines += ["mount -t proc proc proc", "mount --rbind /dev dev"]
         for mount in mounts:
             (self.files / mount.target.lstrip("/")).mkdir(parents=True, exist_ok=True)
             there = shlex.quote("." + mount.target)

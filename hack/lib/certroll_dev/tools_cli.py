@@ -17,6 +17,7 @@ def run(arguments: list[str]) -> int:
     )
     others = sorted(set(tools.known()) - set(tools.usual()))
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"default: all of them but {', '.join(others)}, and what the demo and the tests run of Debian's packages and Envoy's")
+    parser.add_argument("--all", action="store_true", help="those as well, and Kubernetes of the other minor versions: what hack/test all runs")
     parser.add_argument("--assets", type=Path, metavar="DIR", help="look here first, then in KUBEBUILDER_ASSETS")
     parser.add_argument(
         "--kubernetes", choices=tools.OTHER_KUBERNETES, metavar="MINOR",
@@ -31,6 +32,8 @@ def run(arguments: list[str]) -> int:
         return 0
     if not options.names:
         programs.fetch_all()
-    for path in tools.ensure(options.names or tools.usual(), options.assets).values():
+    for path in tools.ensure(options.names or (tools.known() if options.all else tools.usual()), options.assets).values():
+        print(path)
+    for path in map(tools.kubernetes_folder, tools.OTHER_KUBERNETES if options.all else ()):
         print(path)
     return 0

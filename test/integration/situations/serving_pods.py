@@ -112,6 +112,11 @@ class ServingPods(Ticker):
         with self._lock:
             self._behaviour(app).becomes_ready = False
 
+    def let_go(self, app: str) -> None:
+        """Those that were held back become ready."""
+        with self._lock:
+            self._behaviour(app).becomes_ready = True
+
     def verify_clients(self, app: str) -> None:
         """Pods of this app that come from now on take no client certificate but of their Secret's CAs; none will do as well."""
         with self._lock:

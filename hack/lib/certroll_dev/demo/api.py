@@ -29,6 +29,8 @@ _GROUPS = {
     "clustertrustdomains": "/apis/certroll.dev/v1alpha1", "rollouts": "/apis/argoproj.io/v1alpha1",
     "nodecertificatereports": "/apis/certroll.dev/v1alpha1", "controlplanepolicies": "/apis/certroll.dev/v1alpha1",
     "namespaces": "/api/v1", "leases": "/apis/coordination.k8s.io/v1",
+    "applications": "/apis/argoproj.io/v1alpha1", "kustomizations": "/apis/kustomize.toolkit.fluxcd.io/v1",
+    "gitrepositories": "/apis/source.toolkit.fluxcd.io/v1",
     "poddisruptionbudgets": "/apis/policy/v1", "ingresses": "/apis/networking.k8s.io/v1",
 }
 _FIELD_MANAGER = "certroll-demo"

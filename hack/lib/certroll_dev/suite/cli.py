@@ -30,8 +30,8 @@ suites (also after `all`; default: those of the run):
   e2e           on real local clusters: kubelet, Envoy, Rate Limit, nginx
   soak          churn and faults: nothing missed, nothing repeated, memory and descriptors flat (only of `all`)
 
-Steps that do not need one another run side by side; e2e waits for unit, integration also for tsan, and with all for e2e. Arguments for pytest go to
-integration and e2e, and choose among all of their tests. Needs root for the local cluster.
+Steps that do not need one another run side by side; e2e waits for unit, integration also for tsan. Arguments for pytest go to integration
+and e2e, and choose among all of their tests. Needs root for the local cluster.
 
 Logs: build/test-steps/<step>.log, and of failed tests build/test-logs/<test>/; the soak's samples: build/soak.csv; when
 each step ran, and which tests took long: build/test-timeline.txt. Ends with a line "N passed, N failed, N skipped"; exit

@@ -73,7 +73,7 @@ def _all(wanted: Wanted) -> Iterator[Step]:
     if clusters and not wanted.pytest:
         # Kubernetes and the like, which takes minutes once: beside our own builds, and behind them. A run of a few tests
         # builds what these need.
-        yield Step("programs", [*_POLITE, "hack/tools/ensure"], needs=["deps"])
+        yield Step("programs", [*_POLITE, "hack/tools/ensure", *(["--all"] if wanted.everything else [])], needs=["deps"])
     if wanted.has("lint"):
         yield from _lint()
     if wanted.has("unit"):
@@ -142,8 +142,8 @@ def _ctest(name: str, preset: str, which: Sequence[str] = (), follows: Sequence[
 
 
 def _clusters(wanted: Wanted, folders: Sequence[str]) -> Iterator[Step]:
-    """All that runs real servers, side by side: each waits for kubelets and timers more than it computes. With everything the
-    integration tests follow the end-to-end tests, part by part, because the long matrices compute. The soak has the machine to itself."""
+    """All that runs real servers, side by side: each waits for kubelets and timers more than it computes. The soak has the machine
+    to itself."""
     if "soak" in folders:
         options = ["--minutes", f"{wanted.minutes:g}", "-s"]
         yield _pytest("soak", wanted.folder("soak"), options, needs=_NEEDS["soak"], follows=_FOLLOWS["soak"], before=_POLITE)
@@ -160,11 +160,10 @@ def _folder(wanted: Wanted, folder: str) -> Iterator[Step]:
     count = _SHARDS[folder] if wanted.modules is None else min(_SHARDS[folder], len(which))
     names = [f"{folder}-{number}" for number in range(1, count + 1)]
     for number, name in enumerate(names, 1):
-        follows = [*_FOLLOWS[folder], *([f"e2e-{number}"] if wanted.everything and folder == "integration" else [])]
         options = ["--durations", "5", "--shard", f"{number}/{count}", "--cluster-name", f"certroll-{name}"]
         options += [] if wanted.everything else ["--gate"]
         options += ["--keep-audit-logs", AUDIT] if folder == "e2e" else []
-        yield _pytest(name, which, options, needs=_NEEDS[folder], follows=follows)
+        yield _pytest(name, which, options, needs=_NEEDS[folder], follows=_FOLLOWS[folder])
     if folder == "e2e" and wanted.rights:
         yield _pytest("e2e-rights", [f"test/{selection.RIGHTS}"], ["--audit-logs", AUDIT], needs=["build-dev", *names])
 

@@ -1,0 +1,1 @@
+"""Argo CD and Flux, real, over a Git repository (test_gitops.py)."""

@@ -27,8 +27,8 @@ pytestmark = [pytest.mark.usefixtures("polite"), pytest.mark.timeout(5400)]  # p
 _ARCHES = ("amd64", "arm64")
 _QEMU = {"arm64": "qemu-aarch64-static", "amd64": "qemu-x86_64-static"}
 _MACHINES = {"arm64": "AArch64", "amd64": "Advanced Micro Devices X86-64"}
-# They execute a file that is no program, and read how much memory the process has: both are the emulator's to answer.
-_SEE_THE_EMULATOR = ("test_process", "test_metrics")
+# They ask what the emulator answers: which files are programs, how much memory a process has, which signals it takes, what it is called.
+_SEE_THE_EMULATOR = ("test_process", "test_metrics", "test_proc", "test_trigger_signal")
 # For the tests that trust the system's CAs.
 _SYSTEM_CAS = Mount(Path("/etc/ssl/certs"), "/etc/ssl/certs")
 _FOREIGN = next(arch for arch in _ARCHES if arch != debian_root.native())

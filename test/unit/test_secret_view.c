@@ -275,7 +275,8 @@ static void hex(const void *der, int len, char out[CR_SHA256_HEX])
 static void certificate_digest(X509 *x509, char out[CR_SHA256_HEX])
 {
     unsigned char *der = NULL;
-    hex(der, i2d_X509(x509, &der), out);
+    int len = i2d_X509(x509, &der);
+    hex(der, len, out);
     OPENSSL_free(der);
 }
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -27,14 +27,16 @@ CLIENTS = (*OPENSSL, "go", "gnutls")
 
 @dataclass(frozen=True)
 class Bundle:
-    """What was published at a place, and the chains that the product knew then; but for those that nobody ever serves."""
+    """What was published at a place, and the chains that the product knew then."""
 
     step: int
     day: int
     place: str
     before: tuple[str, ...]
     after: tuple[str, ...]
-    leaves: tuple[str, ...]
+    leaves: tuple[str, ...]  # but for those that nobody ever serves
+    expected: tuple[str, ...] = ()  # these: a domain serves such a leaf once it can be verified
+    wanted: tuple[str, ...] = ()  # CAs that a domain's plan has in it
 
 
 @dataclass(frozen=True)
@@ -132,11 +134,11 @@ class Clients:
                 elif kind == "served":
                     served.add(rest)
                 else:
-                    place, before, after, chains = rest.split()
+                    place, before, after, chains, wanted = rest.split()
                     leaves = tuple(sorted(set(split(chains, ";"))))
-                    bundles.append(Bundle(step, day, place, split(before), split(after), leaves))
+                    bundles.append(Bundle(step, day, place, split(before), split(after), leaves, (), split(wanted)))
         if case.is_of_a_domain:  # whose sources nobody serves: a leaf that never comes to a Secret cannot be lost
-            bundles = [replace(bundle, leaves=tuple(chain for chain in bundle.leaves if chain in served)) for bundle in bundles]
+            bundles = [_of_served(bundle, served) for bundle in bundles]
         return Played(certs, tuple(bundles), tuple(refusals))
 
     def ask(self, asked: Iterable[tuple[Played, Iterable[Question]]]) -> None:
@@ -157,6 +159,12 @@ class Clients:
                 played.answers[question] = process.line() == "1"
         for thread in threads:
             thread.join()
+
+
+def _of_served(bundle: Bundle, served: Collection[str]) -> Bundle:
+    known = bundle.leaves
+    leaves, expected = (tuple(chain for chain in known if (chain in served) is wanted) for wanted in (True, False))
+    return replace(bundle, leaves=leaves, expected=expected)
 
 
 def split(text: str, separator: str = ",") -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import itertools
 import sys
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -27,7 +27,8 @@ _CHUNK = 1_000  # of them at a time
 _BATCH = 100  # cases at a time
 _AT_ONCE = 8  # cases that may be the next smaller one
 # Of two CAs of one name OpenSSL takes the first, and GnuTLS may take the other. Where no bundle keeps both, it is to keep
-# these.
+# these. Nor is GnuTLS to be kept at the price of a CA that a domain's plan wants, since somebody may need it of whom the
+# game knows nothing, or of a leaf that the domain is about to serve.
 _FIRST = (*OPENSSL, "go")
 
 
@@ -93,7 +94,7 @@ def _judge(case: Case, played: Played, tries: int) -> _Thought:
     yield [
         Question(client, bundle.day, roots, chain)
         for bundle in changed
-        for client, chain in itertools.product(CLIENTS, bundle.leaves)
+        for client, chain in itertools.product(CLIENTS, (*bundle.leaves, *bundle.expected))
         for roots in (bundle.before, bundle.after)
     ]
     proved: dict[tuple[object, ...], tuple[str, ...] | None] = {}
@@ -110,9 +111,13 @@ def _judge(case: Case, played: Played, tries: int) -> _Thought:
             same_for = replace(bundle, before=tuple(dict.fromkeys(name for other in beside for name in other.before)))
         for who in (CLIENTS, _FIRST):
             own_held, own_lost = ([pair for pair in pairs if pair[0] in who] for pairs in (held, lost))
-            same = (bundle.step, same_for.before, bundle.after, tuple(own_held))
+            wanted: tuple[str, ...] = ()
+            if who is CLIENTS:
+                own_held += _held(played, [replace(bundle, leaves=bundle.expected)])
+                wanted = bundle.wanted
+            same = (bundle.step, same_for.before, bundle.after, tuple(own_held), wanted)
             if own_lost and same not in proved:
-                proved[same] = yield from _find_bundle(case, played, same_for, own_held, own_lost, tries)
+                proved[same] = yield from _find_bundle(case, played, same_for, own_held, own_lost, wanted, tries)
             kept = proved[same] if own_lost else None
             if kept is not None:
                 where = outcome.losses if kept else outcome.undecided
@@ -147,12 +152,12 @@ def of_the_model(question: Question) -> Question:
 
 
 def _find_bundle(
-    case: Case, played: Played, bundle: Bundle, held: Sequence[_Pair], lost: Sequence[_Pair], tries: int
+    case: Case, played: Played, bundle: Bundle, held: Sequence[_Pair], lost: Sequence[_Pair], wanted: Collection[str], tries: int
 ) -> Generator[list[Question], None, tuple[str, ...] | None]:
-    """A bundle that has what is new of this one and keeps everybody. None: there is none. (): too many to try."""
+    """A bundle that has what is new of this one and what is wanted, and keeps everybody. None: there is none. (): too many to try."""
     certs = case.certs
     current = case.current(bundle.step)
-    must = [name for name in bundle.after if name in current]
+    must = [name for name in bundle.after if name in current or name in wanted]
     at_hand = dict.fromkeys([*bundle.after, *bundle.before, *sorted(current)])
     may = [name for name in at_hand if name not in must and certs[name].end > bundle.day]
     concerned = _concerned(case, at_hand, [chain for _, chain in held], {chain for _, chain in lost})

@@ -34,13 +34,13 @@ static const struct {
     {"domain-converged", game_domain_step},
 };
 
-void game_tell(const char *place, const char *before, const char *after, const char *leaves)
+void game_tell(const char *place, const char *before, const char *after, const char *leaves, const char *wanted)
 {
     char old[GAME_TEXT];
     char fresh[GAME_TEXT];
     game_names_of(before, old);
     game_names_of(after, fresh);
-    printf("bundle %s %s %s %s\n", place, old, fresh, leaves);
+    printf("bundle %s %s %s %s %s\n", place, old, fresh, leaves, wanted);
 }
 
 void game_leaves(const struct game *game, char out[GAME_TEXT])

@@ -38,7 +38,7 @@ static void publish(struct game *game, const struct cr_certgen_plan *plan)
         struct game_secret *secret = &game->secrets[i];
         if (!plan->tasks[i].trust)
             continue;
-        game_tell(secret->name, secret->trust, plan->bundle, leaves);
+        game_tell(secret->name, secret->trust, plan->bundle, leaves, "-");
         cr_strset(&secret->trust, plan->bundle);
     }
 }

@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "codec/base64.h"
+#include "pki/x509.h"
 
 enum { KEYS = 64, SCALAR = 32, DAY_S = 24 * 3600 };
 static const int64_t first_day_s = 1893456000; /* 2030-01-01T00:00:00Z */
@@ -315,4 +316,16 @@ void game_names_of(const char *pem, char out[GAME_TEXT])
     }
     if (!used)
         snprintf(out, GAME_TEXT, "-");
+}
+
+const char *game_name_of(const char *fingerprint)
+{
+    char own[CR_SHA256_HEX];
+    for (size_t i = 0; i < certs_len; i++) {
+        cr_x509_fingerprint(certs[i].x509, own);
+        if (cr_streq(own, fingerprint))
+            return certs[i].name;
+    }
+    fprintf(stderr, "bundle_driver: no certificate is %s\n", fingerprint);
+    exit(2);
 }

@@ -270,6 +270,19 @@ static void arrive(const struct cr_domain_world *world, struct cr_domain_object 
     }
 }
 
+static void wanted_cas(const struct cr_domain_world *world, const struct cr_domain_write *write, char out[GAME_TEXT])
+{
+    size_t used = 0;
+    snprintf(out, GAME_TEXT, "-");
+    for (size_t i = 0; i < world->cas_len; i++) {
+        if (!write->bundle[i])
+            continue;
+        used += (size_t)snprintf(out + used, GAME_TEXT - used, "%s%s", used ? "," : "",
+                                 game_name_of(world->cas[i].fingerprint));
+        game_must(used < GAME_TEXT);
+    }
+}
+
 /* What pods of a leaf's Secret show from now on; of what is not a leaf's, nothing. */
 static void tell_served(const struct cr_domain_object *object)
 {
@@ -287,9 +300,11 @@ static void write_one(struct cr_domain_objects *objects, const struct cr_domain_
 {
     struct cr_error err = {0};
     char leaves[GAME_TEXT];
+    char wanted[GAME_TEXT];
     CR_CLEANUP(cr_domain_written) struct cr_domain_written made = {0};
     const struct cr_domain_object *object = &world->objects[write->object];
     known_leaves(leaves);
+    wanted_cas(world, write, wanted);
     cr_autofree char *before = bundle_of(object);
     if (!cr_domain_objects_write(objects, write, world->now_ms, &made, &err)) {
         printf("refused %s\n", err.text);
@@ -298,7 +313,7 @@ static void write_one(struct cr_domain_objects *objects, const struct cr_domain_
     *wrote = true;
     cr_autofree char *after = bundle_of(object);
     if (!cr_streq(before, after))
-        game_tell(object->name, before, after, leaves);
+        game_tell(object->name, before, after, leaves, wanted);
     tell_served(object);
 }
 

@@ -48,6 +48,8 @@ const char *game_key_pem(int key);
 char *game_pem_of(const char *names);
 /* The names of the certificates of a PEM text, "A,B,C" or "-". */
 void game_names_of(const char *pem, char out[GAME_TEXT]);
+/* Of the certificate with that SHA-256, in hex. Static. */
+const char *game_name_of(const char *fingerprint);
 
 /* --- clients that are OpenSSL's --- */
 
@@ -78,15 +80,16 @@ struct game {
 };
 
 /* One reconcile, or as many as it takes until nothing is left to be written. Each writes to stdout what it publishes:
- * "bundle PLACE BEFORE AFTER LEAVES", where LEAVES are the chains that the product knew, "a,b;c"; "refused WORDS" for
- * what it does not publish; and a domain "served CHAIN" for a leaf that it has put where pods take it from. */
+ * "bundle PLACE BEFORE AFTER LEAVES WANTED", where LEAVES are the chains that the product knew, "a,b;c", and WANTED the
+ * CAs that a domain's plan puts there, "a,b"; "refused WORDS" for what it does not publish; and a domain "served CHAIN"
+ * for a leaf that it has put where pods take it from. */
 void game_policy_step(struct game *game);
 void game_certgen_step(struct game *game);
 void game_domain_step(struct game *game);
 void game_domain_free(struct game_domain *domain);
 
 /* For those. */
-void game_tell(const char *place, const char *before, const char *after, const char *leaves);
+void game_tell(const char *place, const char *before, const char *after, const char *leaves, const char *wanted);
 /* The chains of all Secrets that are there. */
 void game_leaves(const struct game *game, char out[GAME_TEXT]);
 

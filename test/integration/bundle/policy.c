@@ -43,6 +43,6 @@ void game_policy_step(struct game *game)
         return;
     }
     game_leaves(game, leaves);
-    game_tell("target", before, made.pem, leaves);
+    game_tell("target", before, made.pem, leaves, "-");
     cr_strset(&game->published, made.pem);
 }

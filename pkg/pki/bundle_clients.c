@@ -3,6 +3,7 @@
 #include <openssl/x509v3.h>
 
 #include "base/alloc.h"
+#include "pki/bundle_boringssl.h"
 #include "pki/bundle_gnutls.h"
 #include "pki/bundle_go.h"
 #include "pki/openssl_internal.h"
@@ -21,6 +22,7 @@ static const struct {
     [CR_CLIENT_OPENSSL] = {"OpenSSL", 0},
     [CR_CLIENT_PARTIAL] = {"OpenSSL with partial chains", X509_V_FLAG_PARTIAL_CHAIN},
     [CR_CLIENT_STRICT] = {"OpenSSL, strict", X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_X509_STRICT},
+    [CR_CLIENT_BORINGSSL] = {"Envoy (BoringSSL)", 0},
     [CR_CLIENT_GO] = {"Go", 0},
     [CR_CLIENT_GNUTLS] = {"GnuTLS", 0},
 };
@@ -118,8 +120,9 @@ void cr_bundle_ask_clients(const struct cr_loaded_bundle *bundle, struct stack_s
                                .purpose = purpose_of(leaf),
                                .at_ms = begins_ms > now_ms ? begins_ms : now_ms,
                                .signers = signers};
-    for (int i = 0; i < CR_CLIENT_GO; i++)
+    for (int i = 0; i < CR_CLIENT_BORINGSSL; i++)
         verifies[i] = ask_openssl(&q, (enum cr_bundle_client)i);
+    verifies[CR_CLIENT_BORINGSSL] = cr_boringssl_verifies(chain, bundle->certs, q.purpose, q.at_ms, signers);
     verifies[CR_CLIENT_GO] = cr_go_verifies(chain, bundle->certs, q.purpose, q.at_ms, signers);
     verifies[CR_CLIENT_GNUTLS] = cr_gnutls_verifies(chain, bundle->certs, q.purpose, q.at_ms, signers);
 }

@@ -2,9 +2,10 @@
  *
  * Which of several certificates of one name a client takes is its own affair (RFC 5280, section 6; RFC 4158): OpenSSL
  * takes the first of its store that fits by name and key identifier, prefers one that is valid now, and never goes back
- * (X509_verify_cert, X509_STORE_CTX_get1_issuer); Go's crypto/x509 tries them all (bundle_go.h); GnuTLS takes the last
- * that is valid (bundle_gnutls.h). So a bundle can cut a client off that has every CA that the leaf needs, by another
- * that stands beside it. */
+ * (X509_verify_cert, X509_STORE_CTX_get1_issuer); BoringSSL takes the first that fits, valid or not
+ * (bundle_boringssl.h); Go's crypto/x509 tries them all (bundle_go.h); GnuTLS takes the last that is valid
+ * (bundle_gnutls.h). So a bundle can cut a client off that has every CA that the leaf needs, by another that stands
+ * beside it. */
 #ifndef CR_PKI_BUNDLE_CLIENTS_H
 #define CR_PKI_BUNDLE_CLIENTS_H
 
@@ -20,12 +21,13 @@ struct stack_st_X509; /* STACK_OF(X509) */
 struct x509_st;       /* OpenSSL's X509 */
 
 enum cr_bundle_client {
-    CR_CLIENT_OPENSSL, /* as it is: a chain ends in a root */
-    CR_CLIENT_PARTIAL, /* whatever is trusted ends a chain: curl since 7.68 */
-    CR_CLIENT_STRICT,  /* the same, and RFC 5280's rules for extensions: Python since 3.13 */
-    CR_CLIENT_GO,      /* tries all ways; what is trusted stands only at the end of one */
-    CR_CLIENT_GNUTLS,  /* takes the last that fits. Where only their keys distinguish two CAs, one order suits OpenSSL
-                          and the other GnuTLS: then this one loses */
+    CR_CLIENT_OPENSSL,   /* as it is: a chain ends in a root */
+    CR_CLIENT_PARTIAL,   /* whatever is trusted ends a chain: curl since 7.68 */
+    CR_CLIENT_STRICT,    /* the same, and RFC 5280's rules for extensions: Python since 3.13 */
+    CR_CLIENT_BORINGSSL, /* as Envoy has it: partial chains */
+    CR_CLIENT_GO,        /* tries all ways; what is trusted stands only at the end of one */
+    CR_CLIENT_GNUTLS,    /* takes the last that fits. Where only their keys distinguish two CAs, one order suits OpenSSL
+                            and the other GnuTLS: then this one loses */
     CR_CLIENTS,
     CR_CLIENTS_KEPT = CR_CLIENT_GNUTLS, /* those before it are kept whatever becomes of it */
 };

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import subprocess
 import sys
@@ -22,7 +23,7 @@ _BUILD = Path(os.environ.get("CERTROLL_BUILD", _ROOT / "build" / "dev"))
 
 # curl trusts each certificate of its bundle (X509_V_FLAG_PARTIAL_CHAIN); Python 3.13 does, and is strict.
 OPENSSL = ("openssl", "openssl-partial", "openssl-strict")
-CLIENTS = (*OPENSSL, "go", "gnutls")
+CLIENTS = (*OPENSSL, "envoy", "go", "gnutls")  # Envoy: the product's model of it, which test_bundle_envoy.py compares with a real one
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,13 @@ class Clients:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         ended = [process.close() for process in (self._driver, *self._others.values())]
         assert kind or not any(ended), f"the processes have ended with {ended}"
+
+    def key(self, number: int) -> str:
+        """A private key of the game's certificates, PEM."""
+        thread = self._driver.tell(f"key {number}\n")
+        text = base64.b64decode(self._driver.line()).decode()
+        thread.join()
+        return text
 
     def play(self, cases: Sequence[Case]) -> list[Played]:
         thread = self._driver.tell("".join(f"reset\n{case}" for case in cases))

@@ -29,7 +29,7 @@ _AT_ONCE = 8  # cases that may be the next smaller one
 # Of two CAs of one name OpenSSL takes the first, and GnuTLS may take the other. Where no bundle keeps both, it is to keep
 # these. Nor is GnuTLS to be kept at the price of a CA that a domain's plan wants, since somebody may need it of whom the
 # game knows nothing, or of a leaf that the domain is about to serve.
-_FIRST = (*OPENSSL, "go")
+_FIRST = (*OPENSSL, "envoy", "go")
 
 
 @dataclass(frozen=True)
@@ -90,15 +90,15 @@ def play(clients: Clients, cases: Sequence[Case], tries: int = _TRIES_MAX) -> li
 
 def _judge(case: Case, played: Played, tries: int) -> _Thought:
     outcome = Outcome(case, played, refusals=played.refusals, bundles=len(played.bundles))
-    changed = [bundle for bundle in played.bundles if bundle.before and bundle.before != bundle.after]
+    changes = changed(played)
     yield [
         Question(client, bundle.day, roots, chain)
-        for bundle in changed
+        for bundle in changes
         for client, chain in itertools.product(CLIENTS, (*bundle.leaves, *bundle.expected))
         for roots in (bundle.before, bundle.after)
     ]
     proved: dict[tuple[object, ...], tuple[str, ...] | None] = {}
-    for bundle in changed:
+    for bundle in changes:
         held = _held(played, [bundle])
         lost = [pair for pair in held if not _verifies(played, bundle, bundle.after, pair)]
         outcome.verified.update(client for client, _ in held)
@@ -106,7 +106,7 @@ def _judge(case: Case, played: Played, tries: int) -> _Thought:
             continue
         same_for = bundle
         if case.path == "certgen":  # all Secrets of the set get this bundle: it has to keep the clients of each
-            beside = [other for other in changed if (other.step, other.after) == (bundle.step, bundle.after)]
+            beside = [other for other in changes if (other.step, other.after) == (bundle.step, bundle.after)]
             held = _held(played, beside)
             same_for = replace(bundle, before=tuple(dict.fromkeys(name for other in beside for name in other.before)))
         for who in (CLIENTS, _FIRST):
@@ -126,6 +126,11 @@ def _judge(case: Case, played: Played, tries: int) -> _Thought:
         else:
             outcome.impossible += [Loss(bundle, client, chain) for client, chain in lost]
     return outcome
+
+
+def changed(played: Played) -> list[Bundle]:
+    """Where a client had something to lose."""
+    return [bundle for bundle in played.bundles if bundle.before and bundle.before != bundle.after]
 
 
 def _held(played: Played, bundles: Iterable[Bundle]) -> list[_Pair]:
@@ -234,7 +239,10 @@ def view_of(client: str, day: int, sent: Sequence[Cert], roots: Sequence[Cert]) 
     for subject, key in sorted(wanted, key=str):
         fit = [cert for cert in roots if cert.own.subject == subject and (key is None or not cert.ski or cert.own.key == key)]
         valid = [cert for cert in fit if cert.start <= day <= cert.end]
-        taken += (valid[-1:] if client == "gnutls" else valid[:1]) or fit
+        if client == "envoy":  # valid or not
+            taken += fit[:1]
+        else:
+            taken += (valid[-1:] if client == "gnutls" else valid[:1]) or fit
     if client == "gnutls":  # what is trusted of the same name and key ends the chain: the first of them
         taken += sorted({cert.own: cert for cert in reversed(roots)}.values(), key=str)
     return all_of_them, tuple(taken)

@@ -306,13 +306,14 @@ static void an_intermediate_keeps_the_root_that_clients_go_to(void **state)
     expect_kept(published, by_r1->cert_pem, 1, leaf->cert_pem, want);
 }
 
-static void a_root_that_has_not_begun_replaces_none(void **state)
+/* Envoy takes the first of its name and key, valid or not. */
+static void a_root_that_has_not_begun_replaces_none_and_stands_behind(void **state)
 {
     (void)state;
     AUTO_CERT old = make_ca(.cn = "root");
     AUTO_CERT renewed = make_ca(.cn = "root", .key_of = old, .from_s = DAY_S / 2);
     AUTO_CERT leaf = make(.cn = "web", .issuer = old);
-    cr_autofree char *want = test_concat(renewed->cert_pem, old->cert_pem, NULL);
+    cr_autofree char *want = test_concat(old->cert_pem, renewed->cert_pem, NULL);
     expect_kept(old->cert_pem, renewed->cert_pem, 0, leaf->cert_pem, want);
 }
 
@@ -377,7 +378,7 @@ int main(void)
         cmocka_unit_test(what_a_cross_certificate_bridges_needs_no_old_ca),
         cmocka_unit_test(a_cross_certificate_keeps_its_root),
         cmocka_unit_test(an_intermediate_keeps_the_root_that_clients_go_to),
-        cmocka_unit_test(a_root_that_has_not_begun_replaces_none),
+        cmocka_unit_test(a_root_that_has_not_begun_replaces_none_and_stands_behind),
         cmocka_unit_test(a_successor_that_clients_take_for_the_old_one_comes_last),
         cmocka_unit_test(beyond_its_limits_all_that_is_published_stays),
     };

@@ -65,9 +65,10 @@ static void each_bundle_of_several_that_are_published_counts(void **state)
     cr_cutoff_add_published(cutoff, BUNDLE(1));
     assert_true(cr_cutoff_add_leaf(cutoff, chain, &err));
     assert_int_equal(cr_cutoff_name(cutoff, 0), cr_cutoff_name(cutoff, 1));
-    /* OpenSSL takes the first of them, GnuTLS the last, Go both. */
+    /* OpenSSL and BoringSSL take the first of them, GnuTLS the last, Go both. */
     assert_int_equal(cr_cutoff_losers(cutoff, 0, BUNDLE(1, 0)), 1u << CR_CLIENT_GNUTLS);
-    assert_int_equal(cr_cutoff_losers(cutoff, 0, BUNDLE(0, 1)), 1u << CR_CLIENT_OPENSSL | 1u << CR_CLIENT_PARTIAL);
+    assert_int_equal(cr_cutoff_losers(cutoff, 0, BUNDLE(0, 1)),
+                     1u << CR_CLIENT_OPENSSL | 1u << CR_CLIENT_PARTIAL | 1u << CR_CLIENT_BORINGSSL);
     sk_X509_free(chain);
 }
 

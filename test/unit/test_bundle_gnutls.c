@@ -11,27 +11,11 @@
 #include <gnutls/x509.h>
 
 #include "base/clock.h"
-#include "pki/openssl_internal.h"
 #include "pki/signers.h"
 #include "pki/x509.h"
-#include "support/testcerts.h"
+#include "support/certlists.h"
 
-enum { DAY_S = 24 * 3600, LIST_MAX = 8 };
-
-#define AUTO_CERT    CR_CLEANUP(test_cert) struct test_cert *
-#define make(...)    test_cert_new(&(struct test_cert_spec){__VA_ARGS__})
-#define make_ca(...) make(.ca = true, __VA_ARGS__)
-#define LIST(...)    list_of((const struct test_cert *[]){__VA_ARGS__, NULL})
-
-static STACK_OF(X509) * list_of(const struct test_cert *const *certs)
-{
-    STACK_OF(X509) *list = sk_X509_new_null();
-    for (; *certs; certs++) {
-        assert_true(sk_X509_push(list, (*certs)->x509) > 0);
-        X509_up_ref((*certs)->x509);
-    }
-    return list;
-}
+enum { LIST_MAX = 8 };
 
 /* --- GnuTLS itself --- */
 

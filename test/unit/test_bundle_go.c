@@ -7,27 +7,9 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "pki/openssl_internal.h"
 #include "pki/signers.h"
 #include "pki/x509.h"
-#include "support/testcerts.h"
-
-enum { DAY_S = 24 * 3600 };
-
-#define AUTO_CERT    CR_CLEANUP(test_cert) struct test_cert *
-#define make(...)    test_cert_new(&(struct test_cert_spec){__VA_ARGS__})
-#define make_ca(...) make(.ca = true, __VA_ARGS__)
-#define LIST(...)    list_of((const struct test_cert *[]){__VA_ARGS__, NULL})
-
-static STACK_OF(X509) * list_of(const struct test_cert *const *certs)
-{
-    STACK_OF(X509) *list = sk_X509_new_null();
-    for (; *certs; certs++) {
-        assert_true(sk_X509_push(list, (*certs)->x509) > 0);
-        X509_up_ref((*certs)->x509);
-    }
-    return list;
-}
+#include "support/certlists.h"
 
 /* Takes both lists. */
 static bool verifies(STACK_OF(X509) * chain, STACK_OF(X509) * trusted)

@@ -23,6 +23,7 @@
 #include "codec/base64.h"
 
 #define MODEL "model-"
+#define ENVOY "envoy" /* the model of it, always: a real one takes seconds (test_bundle_envoy.py) */
 
 static const struct {
     const char *name;
@@ -95,6 +96,16 @@ static void do_cert(const char *line)
     OPENSSL_free(der);
 }
 
+/* A private key, for a server. */
+static void do_key(const char *line)
+{
+    int key;
+    game_must(sscanf(line, "key %d", &key) == 1);
+    const char *pem = game_key_pem(key);
+    cr_autofree char *text = cr_base64_encode((const unsigned char *)pem, strlen(pem));
+    puts(text);
+}
+
 static void do_verify(const char *line)
 {
     char client[GAME_NAME];
@@ -102,9 +113,11 @@ static void do_verify(const char *line)
     char chain[GAME_TEXT];
     int day;
     game_must(sscanf(line, "verify %23s %d %1023s %1023s", client, &day, roots, chain) == 4);
-    bool verifies = cr_starts_with(client, MODEL) ? game_model_verifies(client + strlen(MODEL), day, roots, chain)
-                                                  : game_openssl_verifies(client, day, roots, chain);
-    printf("%d\n", verifies);
+    const char *modelled = cr_starts_with(client, MODEL) ? client + strlen(MODEL)
+                           : cr_streq(client, ENVOY)     ? client
+                                                         : NULL;
+    printf("%d\n", modelled ? game_model_verifies(modelled, day, roots, chain)
+                            : game_openssl_verifies(client, day, roots, chain));
 }
 
 static void do_secret(struct game *game, const char *line)
@@ -139,6 +152,8 @@ static void do_line(struct game *game, const char *line)
     char names[GAME_TEXT];
     if (cr_starts_with(line, "cert "))
         do_cert(line);
+    else if (cr_starts_with(line, "key "))
+        do_key(line);
     else if (cr_starts_with(line, "verify "))
         do_verify(line);
     else if (cr_starts_with(line, "secret "))

@@ -11,8 +11,12 @@
 enum { LIST_MAX = 32 };
 
 static const char *const names[CR_CLIENTS] = {
-    [CR_CLIENT_OPENSSL] = "openssl", [CR_CLIENT_PARTIAL] = "openssl-partial", [CR_CLIENT_STRICT] = "openssl-strict",
-    [CR_CLIENT_GO] = "go",           [CR_CLIENT_GNUTLS] = "gnutls",
+    [CR_CLIENT_OPENSSL] = "openssl",
+    [CR_CLIENT_PARTIAL] = "openssl-partial",
+    [CR_CLIENT_STRICT] = "openssl-strict",
+    [CR_CLIENT_BORINGSSL] = "envoy",
+    [CR_CLIENT_GO] = "go",
+    [CR_CLIENT_GNUTLS] = "gnutls",
 };
 
 /* Borrowed certificates. */

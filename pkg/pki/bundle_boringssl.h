@@ -1,0 +1,20 @@
+/* Whether a leaf verifies with a whole trust bundle, as BoringSSL does it, and so Envoy. Private to pkg/pki.
+ *
+ * Modelled after X509_verify_cert of BoringSSL (crypto/x509/x509_vfy.cc) with X509_V_FLAG_PARTIAL_CHAIN, as Envoy sets
+ * it: of several CAs that fit by name and key identifier the first of the bundle is taken, valid or not; from the first
+ * that is trusted the way goes on through what is trusted, as far as it leads; and all on it have to be valid. */
+#ifndef CR_PKI_BUNDLE_BORINGSSL_H
+#define CR_PKI_BUNDLE_BORINGSSL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cr_signers;    /* pki/signers.h */
+struct stack_st_X509; /* STACK_OF(X509) */
+
+/* As cr_gnutls_verifies (bundle_gnutls.h). */
+bool cr_boringssl_verifies(struct stack_st_X509 *chain, struct stack_st_X509 *trusted, int purpose, int64_t at_ms,
+                           struct cr_signers *signers);
+
+#endif

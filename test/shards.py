@@ -66,7 +66,6 @@ _SECONDS_OF_ALL = {
     "test_restart_storm": 130,
     "test_sidecar_evidence": 130,
     "test_alerts_own": 120,
-    "test_bundle_envoy": 30,
     # e2e
     "test_control_plane_rotation": 1900,
     "test_release_image": 1500,

@@ -122,15 +122,18 @@ class Envoy:
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
-        self._process.wait(30)
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._listener.unlink(missing_ok=True)
 
     def verifies(self, name: str) -> bool:
-        connection = _Unix(self._listener)
-        connection.request("GET", "/", headers={"x-cluster": name})
-        answer = connection.getresponse()
-        body = answer.read()
-        connection.close()
+        with contextlib.closing(_Unix(self._listener)) as connection:
+            connection.request("GET", "/", headers={"x-cluster": name})
+            answer = connection.getresponse()
+            body = answer.read()
         assert answer.status == 200 or _REFUSED in body, f"{answer.status}: {body!r}"
         return answer.status == 200
 

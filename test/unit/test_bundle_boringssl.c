@@ -79,6 +79,25 @@ static void a_root_that_is_sent_is_passed_over(void **state)
     assert_false(verifies(LIST(alone), LIST(root)));
 }
 
+static void keys_of_another_kind_are_no_reason_to_look_further(void **state)
+{
+    (void)state;
+    AUTO_CERT rsa = make_ca(.cn = "ca", .no_key_ids = true, .key_type = "RSA");
+    AUTO_CERT ec = make_ca(.cn = "ca", .no_key_ids = true);
+    AUTO_CERT leaf = make(.cn = "web", .issuer = rsa, .no_key_ids = true);
+    assert_true(verifies(LIST(leaf), LIST(rsa, ec)));
+    assert_false(verifies(LIST(leaf), LIST(ec, rsa))); /* OpenSSL passes over the one that cannot have signed */
+}
+
+static void a_leaf_that_signed_itself_is_the_first_that_fits(void **state)
+{
+    (void)state;
+    AUTO_CERT leaf = make_ca(.cn = "web");
+    AUTO_CERT renewed = make_ca(.cn = "web", .key_of = leaf);
+    assert_true(verifies(LIST(leaf), LIST(leaf, renewed)));
+    assert_false(verifies(LIST(leaf), LIST(renewed, leaf)));
+}
+
 static void those_that_signed_one_another_are_no_way_without_an_end(void **state)
 {
     (void)state;
@@ -98,6 +117,8 @@ int main(void)
         cmocka_unit_test(key_identifiers_distinguish_issuers),
         cmocka_unit_test(a_way_goes_on_through_what_is_trusted),
         cmocka_unit_test(a_root_that_is_sent_is_passed_over),
+        cmocka_unit_test(keys_of_another_kind_are_no_reason_to_look_further),
+        cmocka_unit_test(a_leaf_that_signed_itself_is_the_first_that_fits),
         cmocka_unit_test(those_that_signed_one_another_are_no_way_without_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

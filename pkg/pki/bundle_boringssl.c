@@ -137,13 +137,9 @@ static bool has_sound_extensions(const struct chain *c, int purpose)
 
 static bool has_names_within(const struct chain *c)
 {
-    for (int i = 1; i < c->len; i++) {
-        NAME_CONSTRAINTS *constraints = X509_get_ext_d2i(c->certs[i], NID_name_constraints, NULL, NULL);
-        bool within = !constraints || NAME_CONSTRAINTS_check(c->certs[0], constraints) == X509_V_OK;
-        NAME_CONSTRAINTS_free(constraints);
-        if (!within)
+    for (int i = 1; i < c->len; i++)
+        if (!cr_x509_allows_names(c->certs[i], c->certs[0]))
             return false;
-    }
     return true;
 }
 

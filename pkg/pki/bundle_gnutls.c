@@ -167,19 +167,11 @@ static bool is_ca(X509 *cert, X509 *issuer, bool trusted)
            (old && X509_get_version(issuer) == X509_VERSION_1);
 }
 
-static bool has_names_within(X509 *leaf, X509 *issuer)
-{
-    NAME_CONSTRAINTS *constraints = X509_get_ext_d2i(issuer, NID_name_constraints, NULL, NULL);
-    bool within = !constraints || NAME_CONSTRAINTS_check(leaf, constraints) == X509_V_OK;
-    NAME_CONSTRAINTS_free(constraints);
-    return within;
-}
-
 static unsigned check_issuer(struct view *v, X509 *cert, X509 *issuer, bool trusted)
 {
     unsigned faults = 0;
     long most = X509_get_pathlen(issuer); /* -1: any */
-    if (!has_names_within(v->list[0], issuer) || !is_ca(cert, issuer, trusted) ||
+    if (!cr_x509_allows_names(issuer, v->list[0]) || !is_ca(cert, issuer, trusted) ||
         !(X509_get_key_usage(issuer) & KU_KEY_CERT_SIGN) || !cr_signers_has_signed(v->signers, issuer, cert) ||
         X509_get_extension_flags(issuer) & EXFLAG_CRITICAL)
         faults |= OTHER;

@@ -45,14 +45,6 @@ static bool may_sign(const struct search *s, X509 *ca, bool root)
            (most < 0 || s->len - 1 <= most);
 }
 
-static bool has_names_within(const struct search *s, X509 *ca)
-{
-    NAME_CONSTRAINTS *constraints = X509_get_ext_d2i(ca, NID_name_constraints, NULL, NULL);
-    bool within = !constraints || NAME_CONSTRAINTS_check(s->way[0], constraints) == X509_V_OK;
-    NAME_CONSTRAINTS_free(constraints);
-    return within;
-}
-
 /* All bits: it has none. */
 static bool has_purpose(const struct search *s, X509 *cert)
 {
@@ -66,7 +58,7 @@ static bool may_stand_above(struct search *s, X509 *ca, bool root)
         s->checks++ >= CHECKS_MAX)
         return false;
     return may_sign(s, ca, root) && cr_signers_has_signed(s->signers, ca, below) && is_valid(s, ca) &&
-           has_names_within(s, ca) && has_purpose(s, ca);
+           cr_x509_allows_names(ca, s->way[0]) && has_purpose(s, ca);
 }
 
 static bool climb(struct search *s)

@@ -124,6 +124,14 @@ int64_t cr_x509_when_valid(const struct x509_st *leaf, const struct x509_st *ca,
     return latest > began[2] ? latest : began[2];
 }
 
+bool cr_x509_allows_names(struct x509_st *ca, struct x509_st *leaf)
+{
+    NAME_CONSTRAINTS *constraints = X509_get_ext_d2i(ca, NID_name_constraints, NULL, NULL);
+    bool within = !constraints || NAME_CONSTRAINTS_check(leaf, constraints) == X509_V_OK;
+    NAME_CONSTRAINTS_free(constraints);
+    return within;
+}
+
 bool cr_x509_is_root(struct x509_st *cert)
 {
     return X509_get_extension_flags(cert) & EXFLAG_SS;

@@ -38,6 +38,8 @@ int64_t cr_x509_when_valid(const struct x509_st *leaf, const struct x509_st *ca,
 bool cr_x509_has_name(const struct X509_name_st *a, const struct X509_name_st *b);
 /* Of OpenSSL's XKU_*: for X509_PURPOSE_SSL_SERVER and X509_PURPOSE_SSL_CLIENT; 0 for any other purpose. */
 uint32_t cr_x509_usage_of(int purpose);
+/* The leaf's names are within ca's name constraints; it may have none. */
+bool cr_x509_allows_names(struct x509_st *ca, struct x509_st *leaf);
 /* Its own issuer, by names and key identifiers: a root. */
 bool cr_x509_is_root(struct x509_st *cert);
 

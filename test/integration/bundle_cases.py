@@ -6,6 +6,8 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+FIRST_DAY_S = 1_893_456_000  # of the game: 2030-01-01T00:00:00Z, as in bundle/certs.c
+DAY_S = 24 * 3600
 PATHS = ("policy", "domain", "domain-converged", "certgen")
 _WEIGHTS = (5, 2, 1, 2)
 

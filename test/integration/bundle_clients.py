@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import os
 import subprocess
 import sys
@@ -61,6 +62,7 @@ class Played:
     refusals: tuple[str, ...]
     answers: dict[Question, bool] = field(default_factory=dict)
 
+    @functools.cached_property
     def pems(self) -> dict[str, str]:
         found = {}
         for line in self.certs.splitlines():

@@ -19,14 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bundle_cases import Case
+from bundle_cases import DAY_S, FIRST_DAY_S, Case
 from bundle_clients import Played, Question
 from certroll_dev import commands
 from certroll_dev.demo import programs
 from control_plane import ROOT, wait_until
 
-_FIRST_DAY_S = 1_893_456_000  # 2030-01-01T00:00:00Z, as in bundle/certs.c
-_DAY_S = 24 * 3600
 _REFUSED = b"CERTIFICATE_VERIFY_FAILED"
 _READY_S = 120.0
 
@@ -95,20 +93,18 @@ class Chains:
 class Envoy:
     """That asks what it is given, on one day. Use it as a context."""
 
-    def __init__(self, day: int, trusted: Mapping[str, str], chains: Chains, folder: Path) -> None:
-        """By the names of chains: the bundle that is trusted, PEM."""
+    def __init__(self, day: int, trusted: Mapping[str, str], chains: Chains, other_time: Path, folder: Path) -> None:
+        """By the names of chains: the bundle that is trusted, PEM. `other_time`: the library that gives it its day."""
         self._folder, self._listener = folder, folder / "envoy.sock"
-        self._day = day
+        self._day, self._other_time = day, other_time
         clusters = [_cluster(name, bundle, chains.path) for name, bundle in trusted.items()]
         self._config = {"static_resources": {"listeners": [_listener(self._listener)], "clusters": clusters}}
 
     def __enter__(self) -> Envoy:
         config = self._folder / "envoy.json"
         config.write_text(json.dumps(self._config))
-        library = self._folder / "other_time.so"
-        commands.run(["cc", "-shared", "-fPIC", "-O2", "-o", library, ROOT / "test" / "support" / "other_time.c"])
-        today = _FIRST_DAY_S + self._day * _DAY_S
-        other_time = {"LD_PRELOAD": str(library), "OTHER_TIME_S": str(today - int(time.time()))}
+        today = FIRST_DAY_S + self._day * DAY_S
+        other_time = {"LD_PRELOAD": str(self._other_time), "OTHER_TIME_S": str(today - int(time.time()))}
         self._log = self._folder / "envoy.log"
         words = [programs.envoy(), "--config-path", config, "--concurrency", "1", "--disable-hot-restart", "--log-level", "warning"]
         with self._log.open("wb") as log:
@@ -121,12 +117,7 @@ class Envoy:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        commands.end(self._process, 30)
         self._listener.unlink(missing_ok=True)
 
     def verifies(self, name: str) -> bool:
@@ -174,12 +165,13 @@ class Asked:
         return self.case.certs[self.question.chain.split(",")[0]].own.key
 
     def _pem(self, names: Iterable[str]) -> str:
-        pems = self.played.pems()
-        return "".join(pems[name] for name in names)
+        return "".join(self.played.pems[name] for name in names)
 
 
 def answers(asked: Sequence[Asked], key_of: Callable[[int], str], folder: Path) -> list[bool]:
     """Whether Envoy verifies the chains of the questions, in their order."""
+    other_time = folder / "other_time.so"
+    commands.run(["cc", "-shared", "-fPIC", "-O2", "-o", other_time, ROOT / "test" / "support" / "other_time.c"])
     found = {i: False for i, each in enumerate(asked) if not each.question.roots}
     for day in sorted({each.question.day for each in asked if each.question.roots}):
         of_day = {f"q{i}": each for i, each in enumerate(asked) if each.question.day == day and each.question.roots}
@@ -188,7 +180,7 @@ def answers(asked: Sequence[Asked], key_of: Callable[[int], str], folder: Path) 
         with Chains(own) as chains:
             for name, each in of_day.items():
                 chains.add(name, each.chain, key_of(each.key))
-            with Envoy(day, {name: each.bundle for name, each in of_day.items()}, chains, own) as envoy:
+            with Envoy(day, {name: each.bundle for name, each in of_day.items()}, chains, other_time, own) as envoy:
                 found |= {int(name[1:]): envoy.verifies(name) for name in of_day}
     return [found[i] for i in range(len(asked))]
 

@@ -1,7 +1,7 @@
 """Who verified with the bundle that was published before must verify with the one after it.
 
 Random PKIs and rotations (bundle_cases.py) go through the code that certroll publishes with, for policies, trust domains
-and certgen; OpenSSL as three clients, Go and GnuTLS judge each leaf that the product knew, before and after. A leaf that
+and certgen; OpenSSL as three clients, Envoy, Go and GnuTLS judge each leaf that the product knew, before and after. A leaf that
 is cut off is a failure, unless no bundle at all would have kept everybody: that is proved, by trying them.
 
     python bundle_game.py --seed 1 --cases 20000     a long run
@@ -19,7 +19,7 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bundle_cases import PATHS, Case, Cert, make
+from bundle_cases import DAY_S, FIRST_DAY_S, PATHS, Case, Cert, make
 from bundle_clients import CLIENTS, OPENSSL, Bundle, Clients, Played, Question
 
 _TRIES_MAX = 200_000  # bundles that a proof looks at
@@ -338,12 +338,12 @@ def write_files(loss: Loss, outcome: Outcome, folder: Path) -> str:
     """The case and PEM files; the command that shows it, for a client of OpenSSL."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "case.txt").write_text(str(outcome.case))
-    pems = outcome.played.pems()
+    pems = outcome.played.pems
     parts = {"before": loss.bundle.before, "after": loss.bundle.after, "chain": tuple(loss.chain.split(","))}
     for part, members in parts.items():
         (folder / f"{part}.pem").write_text("".join(pems[name] for name in members))
     (folder / "leaf.pem").write_text(pems[parts["chain"][0]])
-    seconds = 1893456000 + loss.bundle.day * 24 * 3600
+    seconds = FIRST_DAY_S + loss.bundle.day * DAY_S
     flags = {"openssl-partial": "-partial_chain ", "openssl-strict": "-partial_chain -x509_strict "}.get(loss.client, "")
     if loss.client == "envoy":
         return f"{folder}: before.pem, after.pem, chain.pem; Envoy's answer is the product's model of it (bundle_envoy.py asks a real one)"

@@ -14,6 +14,7 @@ from pathlib import Path
 from edge_clients import PATIENCE_S, Address
 from sidecar_pod import wait_for
 
+from certroll_dev import commands
 from certroll_dev.demo import programs as sources
 
 HTTP, TCP, HTTP6, STATS, HTTP2 = 10080, 10081, 10082, 10083, 10084
@@ -92,12 +93,7 @@ class _Program:
             wait_for("it listens", lambda: self._listens(log))
             yield
         finally:
-            self.process.terminate()
-            try:
-                self.process.wait(timeout=PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+            commands.end(self.process, PATIENCE_S)
             print(log.read_text()[-3000:])
 
     def _listens(self, log: Path) -> bool:

@@ -1,7 +1,7 @@
 """What was really published while a test ran, version by version, and whether each leaf in use goes on verifying with it.
 
 A watch has every version of each bundle; the leaves in use are those that are seen to be served, so that a CA may go whose leaves nobody
-shows any more. OpenSSL as three clients, Go and GnuTLS judge each leaf with each bundle and the one after it: those of the property
+shows any more. OpenSSL as three clients, Envoy, Go and GnuTLS judge each leaf with each bundle and the one after it: those of the property
 game (test/integration/bundle_clients.py).
 """
 
@@ -25,11 +25,10 @@ from certroll_dev.demo.waiting import wait_for
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "integration"))
 
+from bundle_cases import DAY_S, FIRST_DAY_S  # noqa: E402
 from bundle_clients import CLIENTS, Clients, Played, Question  # noqa: E402
 
 _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
-_FIRST_DAY_S = 1893456000  # of the game's clients: 2030-01-01
-_DAY_S = 24 * 3600
 _WATCH_S = 5
 _LOOK_EVERY = 0.5
 _GONE = 410  # the versions since then are no longer known
@@ -218,4 +217,4 @@ def _serial(certificate: str) -> str:
 
 def _day() -> int:
     """The next one that begins: what was issued a moment ago is valid then on all clocks."""
-    return math.ceil((time.time() - _FIRST_DAY_S) / _DAY_S)
+    return math.ceil((time.time() - FIRST_DAY_S) / DAY_S)

@@ -48,12 +48,7 @@ class ArgoRollouts:
 
     def __exit__(self, *_: object) -> None:
         if process := getattr(self, "_process", None):
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            commands.end(process, 10)
         self._kubectl("delete", "--ignore-not-found", "--timeout=60s", *_crd_names())
 
     def _arguments(self) -> list[str]:

@@ -69,6 +69,16 @@ def succeeds(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None
         return False
 
 
+def end(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Asks it to, and kills it where it has not by then."""
+    process.terminate()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 def tail(text: str, lines: int = _TAIL_LINES) -> str:
     """The last lines, indented, as part of an error."""
     return "\n".join("    " + line for line in text.strip().splitlines()[-lines:])

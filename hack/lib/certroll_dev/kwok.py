@@ -113,12 +113,7 @@ class Kwok:
             asked = time.monotonic()
 
     def _end(self) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        commands.end(self._process, 10)
 
     def _kubectl(self, *words: str, stdin: str | None = None) -> str:
         return controlplane.kubectl(self._cluster, self._cluster.bin / "kubectl", *words, stdin=stdin)

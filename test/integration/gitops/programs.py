@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from certroll_dev import commands
 from control_plane import ControlPlane, wait_until
 
 Words = Sequence[str | Path]
@@ -26,12 +27,7 @@ def running(plane: ControlPlane, name: str, words: Words, folder: Path, ready: W
         wait_until(f"{name} to be ready, see {log}", lambda: _is_ready(plane, process, name, log, ready), _STARTED_S)
         yield
     finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        commands.end(process, 20)
 
 
 def page(address: str) -> Words:

@@ -166,9 +166,20 @@ class Domains:
         try:
             wait_until("", lambda: holds(self.get(name)), timeout, pause=0.05)
         except AssertionError:
-            found, log = self.get(name), self.operator.log if self.operator else None
-            raise AssertionError(f"not {what}: {json.dumps([found['spec'], found.get('status')], indent=1)}; log: {log}") from None
+            found = self.get(name)
+            raise AssertionError(f"not {what}: {json.dumps([found['spec'], found.get('status')], indent=1)}; {self._look_of_operator()}") from None
         return self.get(name)
+
+    def _look_of_operator(self) -> str:
+        """What it did last, and whether it waits for its own cache: for whoever reads of a test that failed elsewhere."""
+        if not self.operator:
+            return "no operator runs"
+        ended = self.operator.process.poll()
+        if ended is not None:
+            return f"the operator ended with {ended}, see {self.operator.log}"
+        lags = [line for line in self.operator.get("/metrics")[1].splitlines() if line.startswith("certroll_stale_cache_total")]
+        last = [f"{line['ts']} {line['msg']}" for line in self.operator.lines("")[-25:]]
+        return "\n".join([f"log: {self.operator.log}", *last, *lags, json.dumps(self.consumers() if self._place else {})])
 
     def wait_idle(self, name: str = NAME, timeout: float = _DEADLINE) -> Object:
         return self.wait("at rest", at_rest, name, timeout)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "policy/rules/breaker.h"
+#include "policy/rules/look_again.h"
 
 enum { LOOK_AGAIN_MS = 500 };
 
@@ -66,10 +67,16 @@ bool cr_plan_awaits_record(const struct plan_ctx *ctx, const struct plan_consume
 
 int64_t cr_plan_record_comes_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    for (size_t k = 0; k < ctx->changes_len; k++)
-        if (asks_for_restart(consumer, k) && cr_plan_awaits_record(ctx, consumer, k, CR_BREAKER_ROTATION_DELAY_MS))
-            return LOOK_AGAIN_MS;
-    return 0;
+    int64_t soonest_ms = 0;
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        if (!asks_for_restart(consumer, k) || !step_of(ctx, k)->awaits_record)
+            continue;
+        bool soon = cr_plan_awaits_record(ctx, consumer, k, CR_BREAKER_ROTATION_DELAY_MS);
+        int64_t waited_ms = ctx->world->now_ms - consumer->changes[k].since_ms;
+        int64_t again_ms = soon ? LOOK_AGAIN_MS : cr_look_again_ms(CR_BREAKER_ROTATION_DELAY_MS, waited_ms);
+        soonest_ms = cr_plan_sooner_ms(soonest_ms, again_ms);
+    }
+    return soonest_ms;
 }
 
 bool cr_plan_distrusts(const struct plan_ctx *ctx, const struct plan_consumer *consumer)

@@ -194,7 +194,8 @@ void cr_plan_count_evictions(const struct plan_ctx *ctx, struct plan_consumer *c
  * what another program has written there may be corrected meanwhile. */
 bool cr_plan_awaits_record(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t k, int64_t most_ms);
 /* When to look again at a restart that is held by what would let a stage of a trust domain's rotation go: what was
- * published a moment ago may be on the domain's record soon. 0: nothing is to come. */
+ * published a moment ago may be on the domain's record soon; or late, when the API server refuses writes. 0: nothing is
+ * to come. */
 int64_t cr_plan_record_comes_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* The consumer is to be restarted for the distrust of a CA. */
 bool cr_plan_distrusts(const struct plan_ctx *ctx, const struct plan_consumer *consumer);

@@ -373,6 +373,9 @@ static void a_stale_new_pod_is_evicted_in_windows_only(void **state)
     show(c, "leaf-1");
     assert_int_equal(plan(c)->evictions_len, 0);
     assert_int_equal(c->plan.restart_after_ms, HOUR);
+    c->secret.step.distrusts = true; /* of the CA of before */
+    assert_int_equal(plan(c)->evictions_len, 1);
+    c->secret.step.distrusts = false;
     c->now_ms = at("2026-11-22T02:00:30Z");
     show(c, "leaf-1");
     assert_int_equal(plan(c)->evictions_len, 1);

@@ -79,10 +79,10 @@ int64_t cr_plan_record_comes_ms(const struct plan_ctx *ctx, const struct plan_co
     return soonest_ms;
 }
 
-bool cr_plan_distrusts(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+bool cr_plan_distrusts(const struct plan_ctx *ctx, const struct plan_consumer *consumer, bool again)
 {
     for (size_t k = 0; k < ctx->changes_len; k++)
-        if (asks_for_restart(consumer, k) && step_of(ctx, k)->distrusts)
+        if (consumer->changes[k].classes && consumer->changes[k].covered == again && step_of(ctx, k)->distrusts)
             return true;
     return false;
 }

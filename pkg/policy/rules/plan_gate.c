@@ -272,7 +272,7 @@ static struct cr_gate limit(const struct plan_question *q)
 static const struct row {
     struct cr_gate (*ask)(const struct plan_question *q);
     unsigned asked; /* PLAN_TO_* */
-    bool yields;    /* a restart need not pass it for the distrust of a CA */
+    bool yields;    /* a restart, or its repair, need not pass it for the distrust of a CA */
     bool needs_way; /* it looks at the way that budgets leave */
 } rows[] = {
     {deleting, PLAN_TO_ACT | PLAN_TO_BEGIN | PLAN_TO_GO_ON},
@@ -308,7 +308,8 @@ struct plan_answer cr_plan_ask(const struct plan_ctx *ctx, const struct plan_con
     struct plan_answer answer = {.gate = CR_GATE_OPEN};
     struct plan_question q = {.ctx = ctx, .consumer = consumer};
     bool begins = occasion == PLAN_TO_BEGIN;
-    bool distrusts = begins && cr_plan_distrusts(ctx, consumer);
+    bool repairs = occasion == PLAN_TO_REPAIR;
+    bool distrusts = (begins || repairs) && cr_plan_distrusts(ctx, consumer, repairs);
     for (size_t i = 0; i < cr_array_len(rows) && !answer.gate.hold; i++) {
         const struct row *row = &rows[i];
         if (!(row->asked & occasion) || (row->yields && distrusts))

@@ -54,6 +54,7 @@ _SECONDS = {
 _SECONDS_OF_ALL = {
     # integration
     "test_bundle_game": 1090,
+    "test_bundle_bettertls": 120,
     "test_situations": 690,
     "test_hostile_namespace": 660,
     "test_alerts": 610,

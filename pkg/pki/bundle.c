@@ -11,7 +11,7 @@
 #include "pki/paths.h"
 #include "pki/x509.h"
 
-enum { CHAIN_MAX = 32 };
+enum { CHAIN_MAX = 32 }; /* of a chain that is asked about */
 
 /* Certificates of what is published, as indexes. */
 struct published {
@@ -198,6 +198,13 @@ static struct found compare_anchors(const struct work *w, const struct cr_strvec
     return found;
 }
 
+/* Servers send longer ones, and clients verify them: such a leaf is one of which nothing is known. */
+static bool is_short(const STACK_OF(X509) * chain, struct cr_error *err)
+{
+    return sk_X509_num(chain) <= CHAIN_MAX ||
+           cr_error_set(err, CR_ERR_INVALID, "its chain has more than %d certificates", CHAIN_MAX);
+}
+
 static bool find_for(struct work *w, size_t at, bool *verifies, struct found *found)
 {
     const struct cr_bundle_leaf *leaf = &w->in->leaves[at];
@@ -206,10 +213,10 @@ static bool find_for(struct work *w, size_t at, bool *verifies, struct found *fo
         return true;
     }
     struct cr_error err = {0};
-    w->chains[at] = cr_x509_read(&leaf->chain, CHAIN_MAX, w->in->strangers ? NULL : w->err);
+    w->chains[at] = cr_x509_read(&leaf->chain, CR_BUNDLE_CAS_MAX, w->in->strangers ? NULL : w->err);
     if (!w->chains[at])
         return w->in->strangers || cr_error_wrap(w->err, "%s", leaf->name);
-    if (verify_chain(w, w->chains[at], verifies, found, &err))
+    if (is_short(w->chains[at], &err) && verify_chain(w, w->chains[at], verifies, found, &err))
         return true;
     w->costly = err.kind == CR_ERR_INVALID;
     *found = (struct found){true, true, true}; /* nothing is said of it */

@@ -118,6 +118,14 @@ static bool is_trusted_itself(const struct chain *c)
 
 /* --- its checks --- */
 
+/* OpenSSL also takes one that has no basic constraints and whose key may sign certificates. */
+static bool is_ca(X509 *cert)
+{
+    enum { OLD_ROOT = EXFLAG_V1 | EXFLAG_SS };
+    uint32_t flags = X509_get_extension_flags(cert);
+    return X509_check_ca(cert) && (flags & EXFLAG_CA || (flags & OLD_ROOT) == OLD_ROOT);
+}
+
 /* Of those that were sent only. */
 static bool has_sound_extensions(const struct chain *c, int purpose)
 {
@@ -126,7 +134,7 @@ static bool has_sound_extensions(const struct chain *c, int purpose)
         X509 *cert = c->certs[i];
         uint32_t flags = X509_get_extension_flags(cert);
         long most = X509_get_pathlen(cert); /* -1: any */
-        if (flags & EXFLAG_CRITICAL || (i > 0 && !X509_check_ca(cert)) ||
+        if (flags & EXFLAG_CRITICAL || (i > 0 && !is_ca(cert)) ||
             (purpose != X509_PURPOSE_ANY && X509_check_purpose(cert, purpose, i > 0) != 1) ||
             (i > 1 && most >= 0 && below > most + 1))
             return false;

@@ -1,5 +1,6 @@
 #include "pki/bundle_gnutls.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +21,8 @@ enum fault { UNKNOWN = 1, EXPIRED = 2, INSECURE = 4, OTHER = 8, MAY_TRY_AGAIN = 
 
 struct view {
     STACK_OF(X509) * trusted;
-    const X509_NAME *looked_up; /* trusted ones with that subject */
-    uint32_t purpose;           /* of XKU_*; 0: any */
+    size_t looked_up; /* trusted ones with a subject of that bucket */
+    uint32_t purpose; /* of XKU_*; 0: any */
     int64_t at_ms;
     long below; /* so many more may stand below */
     struct cr_signers *signers;
@@ -38,6 +39,26 @@ static bool is_issuer(X509 *cert, X509 *issuer)
     const ASN1_OCTET_STRING *wanted = X509_get0_authority_key_id(cert);
     const ASN1_OCTET_STRING *id = X509_get0_subject_key_id(issuer);
     return !wanted || !id || ASN1_OCTET_STRING_cmp(wanted, id) == 0;
+}
+
+/* Trusted certificates are kept in buckets, by hash_pjw_bare of their subjects (gl/hash-pjw-bare.c), and all of one are
+ * found at a time. */
+static size_t bucket_of(const X509_NAME *name)
+{
+    enum { BUCKETS = 127 /* DEFAULT_SIZE */, SHIFT = 9 };
+    const unsigned char *der = NULL;
+    size_t len = 0;
+    size_t hash = 0;
+    if (!X509_NAME_get0_der(name, &der, &len))
+        return BUCKETS;
+    for (size_t i = 0; i < len; i++)
+        hash = der[i] + ((hash << SHIFT) | (hash >> (sizeof hash * CHAR_BIT - SHIFT)));
+    return hash % BUCKETS;
+}
+
+static bool is_found(const struct view *v, X509 *trusted)
+{
+    return bucket_of(X509_get_subject_name(trusted)) == v->looked_up;
 }
 
 static bool is_same_key(X509 *a, X509 *b)
@@ -123,8 +144,8 @@ static void drop_root(X509 *const *list, size_t *len)
         (*len)--;
 }
 
-/* At one that is trusted itself; but it is looked up by its issuer's name, so that only one is found that has the same
- * for its own. */
+/* At one that is trusted itself; but it is looked up by its issuer's name, so that only one is found that has that for
+ * its own, or one of the same bucket. */
 static void shorten(struct view *v)
 {
     drop_root(v->list, &v->len);
@@ -132,7 +153,7 @@ static void shorten(struct view *v)
         X509 *cert = v->list[i];
         for (int k = 0; k < sk_X509_num(v->trusted); k++)
             if (X509_cmp(cert, sk_X509_value(v->trusted, k)) == 0 &&
-                cr_x509_has_name(X509_get_subject_name(cert), X509_get_issuer_name(cert)))
+                bucket_of(X509_get_subject_name(cert)) == bucket_of(X509_get_issuer_name(cert)))
                 v->len = i + 1;
     }
 }
@@ -144,8 +165,7 @@ static X509 *find_issuer(const struct view *v, X509 *cert)
     X509 *found = NULL;
     for (int i = 0; i < sk_X509_num(v->trusted); i++) {
         X509 *one = sk_X509_value(v->trusted, i);
-        if (cr_x509_has_name(X509_get_subject_name(one), v->looked_up) && is_issuer(cert, one) &&
-            (!found || is_valid(v, one)))
+        if (is_found(v, one) && is_issuer(cert, one) && (!found || is_valid(v, one)))
             found = one;
     }
     return found;
@@ -180,12 +200,9 @@ static unsigned check_issuer(struct view *v, X509 *cert, X509 *issuer, bool trus
     return faults | check_time(v, issuer);
 }
 
-static bool is_secure(X509 *cert)
+static bool is_insecure(X509 *cert)
 {
-    int digest = NID_undef;
-    if (X509_get_signature_info(cert, &digest, NULL, NULL, NULL) != 1)
-        return true;
-    return (digest != NID_md5 && digest != NID_sha1 && digest != NID_md2 && digest != NID_md4) || is_issuer(cert, cert);
+    return cr_x509_has_weak_digest(cert) && !is_issuer(cert, cert);
 }
 
 /* issuer NULL: none was found. */
@@ -197,7 +214,7 @@ static unsigned check(struct view *v, X509 *cert, X509 *issuer, bool trusted)
     unsigned faults = issuer ? check_issuer(v, cert, issuer, trusted) : UNKNOWN;
     if (cert == v->list[0] && X509_get_extension_flags(cert) & EXFLAG_CRITICAL)
         faults |= OTHER;
-    return faults | check_time(v, cert) | (is_secure(cert) ? 0 : INSECURE);
+    return faults | check_time(v, cert) | (is_insecure(cert) ? INSECURE : 0);
 }
 
 static bool has_purpose(const struct view *v, X509 *cert, uint32_t any)
@@ -213,8 +230,7 @@ static unsigned cut(const struct view *v, size_t *len)
     for (size_t i = 0; i < *len; i++) {
         for (int k = 0; k < sk_X509_num(v->trusted); k++) {
             X509 *one = sk_X509_value(v->trusted, k);
-            if (!cr_x509_has_name(X509_get_subject_name(one), v->looked_up) ||
-                !(i ? is_same_key(v->list[i], one) : X509_cmp(v->list[i], one) == 0))
+            if (!is_found(v, one) || !(i ? is_same_key(v->list[i], one) : X509_cmp(v->list[i], one) == 0))
                 continue;
             *len = i;
             return check_time(v, one);
@@ -223,11 +239,11 @@ static unsigned cut(const struct view *v, size_t *len)
     return 0;
 }
 
-/* With the trusted ones that have this subject. */
+/* With the trusted ones that are looked up by this subject. */
 static unsigned verify(struct view *v, const X509_NAME *looked_up)
 {
     size_t len = v->len;
-    v->looked_up = looked_up;
+    v->looked_up = bucket_of(looked_up);
     v->below = DEPTH_MAX;
     drop_root(v->list, &len);
     unsigned faults = cut(v, &len);

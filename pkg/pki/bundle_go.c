@@ -57,8 +57,8 @@ static bool may_stand_above(struct search *s, X509 *ca, bool root)
     if (!cr_x509_has_name(X509_get_issuer_name(below), X509_get_subject_name(ca)) || is_on_the_way(s, ca) ||
         s->checks++ >= CHECKS_MAX)
         return false;
-    return may_sign(s, ca, root) && cr_signers_has_signed(s->signers, ca, below) && is_valid(s, ca) &&
-           cr_x509_allows_names(ca, s->way[0]) && has_purpose(s, ca);
+    return may_sign(s, ca, root) && !cr_x509_has_weak_digest(below) && cr_signers_has_signed(s->signers, ca, below) &&
+           is_valid(s, ca) && cr_x509_allows_names(ca, s->way[0]) && has_purpose(s, ca);
 }
 
 static bool climb(struct search *s)

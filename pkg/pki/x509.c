@@ -51,6 +51,14 @@ bool cr_x509_write(struct x509_st *cert, struct cr_buf *pem, struct cr_error *er
     return true;
 }
 
+bool cr_x509_has_weak_digest(struct x509_st *cert)
+{
+    int digest = NID_undef;
+    if (X509_get_signature_info(cert, &digest, NULL, NULL, NULL) != 1)
+        return false;
+    return digest == NID_sha1 || digest == NID_md5 || digest == NID_md4 || digest == NID_md2;
+}
+
 /* --- digests --- */
 
 void cr_x509_fingerprint(struct x509_st *cert, char out[CR_SHA256_HEX])

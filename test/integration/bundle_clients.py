@@ -26,6 +26,8 @@ _BUILD = Path(os.environ.get("CERTROLL_BUILD", _ROOT / "build" / "dev"))
 OPENSSL = ("openssl", "openssl-partial", "openssl-strict")
 CLIENTS = (*OPENSSL, "envoy", "go", "gnutls")  # Envoy: the product's model of it, which test_bundle_envoy.py compares with a real one
 
+GO_READS = "go-reads"  # verifies each chain that Go can read
+
 
 @dataclass(frozen=True)
 class Bundle:
@@ -106,16 +108,14 @@ class Clients:
         """`build`: the folder of a build with tests."""
         certcheck = tools.ensure(["certcheck"])["certcheck"]
         self._driver = _Process(build / "test" / "bundle_driver")
-        self._others = {
-            "go": _Process(certcheck, "clients"),
-            "gnutls": _Process(build / "test" / "gnutls_clients"),
-        }
+        go = _Process(certcheck, "clients")
+        self._others = {"go": go, GO_READS: go, "gnutls": _Process(build / "test" / "gnutls_clients")}
 
     def __enter__(self) -> Clients:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        ended = [process.close() for process in (self._driver, *self._others.values())]
+        ended = [process.close() for process in {self._driver, *self._others.values()}]
         assert kind or not any(ended), f"the processes have ended with {ended}"
 
     def key(self, number: int) -> str:
@@ -132,7 +132,7 @@ class Clients:
         return played
 
     def _read(self, case: Case) -> Played:
-        certs = "".join(self._driver.line() + "\n" for line in case.lines if line.startswith("cert "))
+        certs = "".join((self._driver.line() if is_made(line) else line) + "\n" for line in case.lines if line.startswith("cert "))
         bundles: list[Bundle] = []
         refusals: list[str] = []
         served: set[str] = set()
@@ -175,6 +175,11 @@ def _of_served(bundle: Bundle, served: Collection[str]) -> Bundle:
     known = bundle.leaves
     leaves, expected = (tuple(chain for chain in known if (chain in served) is wanted) for wanted in (True, False))
     return replace(bundle, leaves=leaves, expected=expected)
+
+
+def is_made(line: str) -> bool:
+    """By the driver, which tells what it has made. Else it is loaded as it is: "cert NAME BASE64"."""
+    return len(line.split()) > 3
 
 
 def split(text: str, separator: str = ",") -> tuple[str, ...]:

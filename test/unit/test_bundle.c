@@ -363,6 +363,27 @@ static void beyond_its_limits_all_that_is_published_stays(void **state)
     assert_string_equal(bundle.pem, want);
 }
 
+/* Servers send it, and clients verify it. */
+static void a_long_chain_is_beyond_them(void **state)
+{
+    (void)state;
+    enum { MANY = 33 };
+    AUTO_CERT old = make_ca(.cn = "old");
+    AUTO_CERT fresh = make_ca(.cn = "new");
+    AUTO_CERT leaf = make(.cn = "web", .issuer = old);
+    CR_CLEANUP(cr_buf) struct cr_buf chain = CR_BUF_INIT(0);
+    for (int i = 0; i < MANY; i++)
+        cr_buf_puts(&chain, i ? fresh->cert_pem : leaf->cert_pem);
+    const struct cr_pem_input previous = test_entry(old->cert_pem);
+    const struct cr_bundle_leaf leaves[] = {{.name = "web", .chain = test_entry(cr_buf_text(&chain))}};
+    AUTO_BUNDLE bundle = {0};
+    make_bundle(&(struct cr_bundle_input){test_entry(fresh->cert_pem), &previous, 1, 0, leaves, 1, .strangers = true},
+                &bundle);
+    assert_int_equal(bundle.proof, CR_BUNDLE_TOO_COSTLY);
+    cr_autofree char *want = test_concat(old->cert_pem, fresh->cert_pem, NULL);
+    assert_string_equal(bundle.pem, want);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +402,7 @@ int main(void)
         cmocka_unit_test(a_root_that_has_not_begun_replaces_none_and_stands_behind),
         cmocka_unit_test(a_successor_that_clients_take_for_the_old_one_comes_last),
         cmocka_unit_test(beyond_its_limits_all_that_is_published_stays),
+        cmocka_unit_test(a_long_chain_is_beyond_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

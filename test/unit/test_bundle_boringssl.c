@@ -65,6 +65,17 @@ static void a_way_goes_on_through_what_is_trusted(void **state)
     assert_true(verifies(LIST(leaf), LIST(leaf)));
 }
 
+/* OpenSSL is content with a key that may sign certificates. */
+static void what_is_sent_is_a_ca_by_its_constraints(void **state)
+{
+    (void)state;
+    AUTO_CERT root = make_ca(.cn = "root");
+    AUTO_CERT bare = make_ca(.cn = "bare", .issuer = root, .no_constraints = true);
+    AUTO_CERT leaf = make(.cn = "web", .issuer = bare);
+    assert_false(verifies(LIST(leaf, bare), LIST(root)));
+    assert_true(verifies(LIST(leaf), LIST(bare, root)));
+}
+
 static void a_root_that_is_sent_is_passed_over(void **state)
 {
     (void)state;
@@ -116,6 +127,7 @@ int main(void)
         cmocka_unit_test(of_several_issuers_the_first_is_taken_valid_or_not),
         cmocka_unit_test(key_identifiers_distinguish_issuers),
         cmocka_unit_test(a_way_goes_on_through_what_is_trusted),
+        cmocka_unit_test(what_is_sent_is_a_ca_by_its_constraints),
         cmocka_unit_test(a_root_that_is_sent_is_passed_over),
         cmocka_unit_test(keys_of_another_kind_are_no_reason_to_look_further),
         cmocka_unit_test(a_leaf_that_signed_itself_is_the_first_that_fits),

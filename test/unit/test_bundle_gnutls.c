@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -96,6 +97,25 @@ static void of_several_issuers_the_last_that_is_valid_is_taken(void **state)
     trusts(LIST(leaf), LIST(a, expired));
     refuses(LIST(leaf), LIST(future));
     refuses(LIST(leaf), LIST(b));
+}
+
+/* Of names that have nothing in common but their hash, too: one of 127. A valid twin is then found at the first look.
+ */
+static void what_is_trusted_is_looked_up_by_a_hash_of_its_name(void **state)
+{
+    enum { NAMES = 400 };
+    (void)state;
+    int found = 0;
+    AUTO_CERT root = make_ca(.cn = "root");
+    for (int i = 0; i < NAMES; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "ca %d", 100 + 2 * i);
+        AUTO_CERT twin = make_ca(.cn = name, .issuer = root);
+        AUTO_CERT future = make_ca(.cn = name, .issuer = root, .key_of = twin, .from_s = DAY_S);
+        AUTO_CERT leaf = make(.cn = "web", .issuer = twin);
+        found += ask(LIST(leaf, future), LIST(root, twin), false);
+    }
+    assert_in_range(found, 1, NAMES / 10);
 }
 
 static void key_identifiers_distinguish_issuers(void **state)
@@ -200,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_several_issuers_the_last_that_is_valid_is_taken),
+        cmocka_unit_test(what_is_trusted_is_looked_up_by_a_hash_of_its_name),
         cmocka_unit_test(key_identifiers_distinguish_issuers),
         cmocka_unit_test(a_trusted_intermediate_ends_the_chain),
         cmocka_unit_test(a_trusted_one_in_the_middle_of_what_is_sent_is_no_end),

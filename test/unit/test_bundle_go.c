@@ -50,6 +50,19 @@ static void what_is_trusted_ends_a_way_and_stands_nowhere_else(void **state)
     assert_true(verifies(LIST(leaf), LIST(leaf)));
 }
 
+/* But that of a root, which nobody looks at. */
+static void a_signature_by_a_weak_digest_is_none(void **state)
+{
+    (void)state;
+    AUTO_CERT root = make_ca(.cn = "root", .weak_digest = true);
+    AUTO_CERT weak = make_ca(.cn = "between", .issuer = root, .weak_digest = true);
+    AUTO_CERT between = make_ca(.cn = "between", .issuer = root, .key_of = weak);
+    AUTO_CERT leaf = make(.cn = "web", .issuer = weak);
+    assert_true(verifies(LIST(leaf, between), LIST(root)));
+    assert_false(verifies(LIST(leaf, weak), LIST(root)));
+    assert_true(verifies(LIST(leaf, weak), LIST(weak)));
+}
+
 /* Names without key identifiers that OpenSSL takes for a root's. */
 static void a_cross_certificate_of_one_name_is_no_root(void **state)
 {
@@ -92,6 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_way_is_tried),
         cmocka_unit_test(what_is_trusted_ends_a_way_and_stands_nowhere_else),
+        cmocka_unit_test(a_signature_by_a_weak_digest_is_none),
         cmocka_unit_test(a_cross_certificate_of_one_name_is_no_root),
         cmocka_unit_test(loops_end),
         cmocka_unit_test(rules_of_rfc_5280_are_kept),

@@ -132,6 +132,7 @@ def _kubernetes(name: str) -> GoModule:
 OTHER_KUBERNETES = {minor: _kubernetes(f"kubernetes-{minor}") for minor in ("1.35", "1.36")}
 # Large, and wanted by a few tests of `hack/test all` only, and by who signs our images.
 _RARE = (
+    GoModule("bettertls", "github.com/Netflix/bettertls", {"bettertls": "github.com/Netflix/bettertls/test-suites/cmd/bettertls"}),
     GoModule("cosign", "github.com/sigstore/cosign/v2", {"cosign": "github.com/sigstore/cosign/v2/cmd/cosign"}),
     GoModule("crane", "github.com/google/go-containerregistry", {"crane": "github.com/google/go-containerregistry/cmd/crane"}),
     GoModule("syft", "github.com/anchore/syft", {"syft": "github.com/anchore/syft/cmd/syft"}, {"main.version": "{version}"}),

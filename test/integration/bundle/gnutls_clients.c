@@ -10,7 +10,7 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
-enum { CERTS_MAX = 64, LIST_MAX = 32, NAME = 24, TEXT = 1024, DAY_S = 24 * 3600 };
+enum { CERTS_MAX = 64, LIST_MAX = 64, NAME = 24, TEXT = 1024, DAY_S = 24 * 3600 };
 static const time_t first_day_s = 1893456000; /* 2030-01-01T00:00:00Z */
 
 static struct {

@@ -8,7 +8,7 @@
 #include "pki/bundle_clients.h"
 #include "pki/signers.h"
 
-enum { LIST_MAX = 32 };
+enum { LIST_MAX = 64 };
 
 static const char *const names[CR_CLIENTS] = {
     [CR_CLIENT_OPENSSL] = "openssl",

@@ -96,7 +96,8 @@ static void add_alternative_names(X509 *cert, X509 *issuer, const struct test_ce
 
 static void add_extensions(X509 *cert, X509 *issuer, const struct test_cert_spec *spec)
 {
-    add_extension(cert, issuer, NID_basic_constraints, spec->ca ? "critical,CA:TRUE" : "critical,CA:FALSE");
+    if (!spec->no_constraints)
+        add_extension(cert, issuer, NID_basic_constraints, spec->ca ? "critical,CA:TRUE" : "critical,CA:FALSE");
     add_extension(cert, issuer, NID_key_usage, spec->ca ? "critical,keyCertSign,cRLSign" : "critical,digitalSignature");
     if (!spec->ca)
         add_extension(cert, issuer, NID_ext_key_usage, "serverAuth,clientAuth");
@@ -133,9 +134,10 @@ static void set_serial(X509 *cert, const char *text)
     BN_free(serial);
 }
 
-static void sign(X509 *cert, EVP_PKEY *key)
+static void sign(X509 *cert, EVP_PKEY *key, bool weak)
 {
-    must(X509_sign(cert, key, has_own_hash(EVP_PKEY_get0_type_name(key)) ? NULL : EVP_sha256()));
+    const EVP_MD *digest = weak ? EVP_sha1() : EVP_sha256();
+    must(X509_sign(cert, key, has_own_hash(EVP_PKEY_get0_type_name(key)) ? NULL : digest));
 }
 
 /* OpenSSL decodes extensions when they are first asked for, under locks and atomics of its own that ThreadSanitizer
@@ -179,7 +181,7 @@ struct test_cert *test_cert_new(const struct test_cert_spec *spec)
     set_times(made->x509, spec);
     must(X509_set_pubkey(made->x509, made->key));
     add_extensions(made->x509, issuer, spec);
-    sign(made->x509, spec->issuer ? spec->issuer->key : made->key);
+    sign(made->x509, spec->issuer ? spec->issuer->key : made->key, spec->weak_digest);
     decode(made->x509);
     made->cert_pem = cert_pem(made->x509);
     made->key_pem = test_cert_key_as(made, "PKCS#8");

@@ -26,6 +26,8 @@ struct test_cert_spec {
     bool ca;              /* basicConstraints CA:TRUE and keyCertSign */
     const char *serial;   /* hex, may be negative; NULL: random */
     bool no_key_ids;      /* no subject and authority key identifier */
+    bool no_constraints;  /* no basic constraints */
+    bool weak_digest;     /* signed with SHA-1 */
     const char *key_type; /* "P-256", "P-384", "P-521", "secp256k1", "RSA", "RSA-1024", "RSA-PSS", "ED25519", "ED448";
                            * where test_has_ml_dsa(): "ML-DSA-65", "SLH-DSA-SHA2-128s" and the like */
     int64_t from_s;       /* notBefore, seconds from now */

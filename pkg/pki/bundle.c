@@ -27,7 +27,6 @@ struct work {
     struct published *published; /* of each of in->previous */
     struct cr_bundle_ca *facts;  /* of each CA */
     STACK_OF(X509) * *chains;    /* of in->leaves; NULL: only digests are known */
-    bool *left_out;              /* of in->leaves: strangers */
     bool costly;                 /* what one of them verifies against is not known */
     X509 **certs;                /* borrowed: cas as a list */
     bool *issued;
@@ -46,7 +45,6 @@ static void work_cleanup(struct work *w)
         free(w->published[i].cas);
     free(w->published);
     free(w->chains);
-    free(w->left_out);
     free(w->facts);
     free(w->certs);
     free(w->issued);
@@ -226,7 +224,6 @@ static bool find_for(struct work *w, size_t at, bool *verifies, struct found *fo
 static bool note_leaf(struct work *w, size_t at, const struct found *found)
 {
     const char *name = w->in->leaves[at].name;
-    w->left_out[at] = !found->ever;
     if (!found->ever)
         cr_strvec_add(&w->out->strangers, name);
     if (!found->ever)
@@ -247,7 +244,6 @@ static bool look_at_leaves(struct work *w)
     size_t width = (size_t)sk_X509_num(w->cas);
     w->verifies = cr_calloc(w->in->leaves_len * width + 1, sizeof *w->verifies);
     w->chains = cr_calloc(w->in->leaves_len + 1, sizeof *w->chains);
-    w->left_out = cr_calloc(w->in->leaves_len + 1, sizeof *w->left_out);
     for (size_t i = 0; i < w->in->leaves_len; i++) {
         struct found found = {0};
         if (!find_for(w, i, w->verifies + i * width, &found) || !note_leaf(w, i, &found))
@@ -258,13 +254,13 @@ static bool look_at_leaves(struct work *w)
 
 /* --- who would be cut off --- */
 
-/* Those that are left out verify with nothing, so nothing can cut them off. Which are asked for, in asked. */
+/* Strangers, too: a client may verify what RFC 5280 does not let pass. Which are asked for, in asked. */
 static bool add_leaves(struct work *w, struct cr_cutoff *cutoff, size_t *asked)
 {
     size_t len = 0;
     for (size_t i = 0; i < w->in->leaves_len && !cr_cutoff_is_spent(cutoff); i++) {
         struct cr_error err = {0};
-        if (!w->chains[i] || w->left_out[i])
+        if (!w->chains[i])
             continue;
         asked[len++] = i;
         if (cr_cutoff_add_leaf(cutoff, w->chains[i], &err))

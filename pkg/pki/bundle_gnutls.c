@@ -178,6 +178,25 @@ static unsigned check_time(const struct view *v, const X509 *cert)
     return v->at_ms > cr_x509_not_after_ms(cert) ? EXPIRED : 0;
 }
 
+static bool has_dns_name(X509 *leaf)
+{
+    bool found = false;
+    GENERAL_NAMES *names = X509_get_ext_d2i(leaf, NID_subject_alt_name, NULL, NULL);
+    for (int i = 0; i < sk_GENERAL_NAME_num(names); i++)
+        found = found || sk_GENERAL_NAME_value(names, i)->type == GEN_DNS;
+    GENERAL_NAMES_free(names);
+    return found;
+}
+
+/* A common name stands for a DNS name that is not there. */
+static bool allows_names(X509 *ca, X509 *leaf)
+{
+    NAME_CONSTRAINTS *constraints = X509_get_ext_d2i(ca, NID_name_constraints, NULL, NULL);
+    bool within = !constraints || has_dns_name(leaf) || NAME_CONSTRAINTS_check_CN(leaf, constraints) == X509_V_OK;
+    NAME_CONSTRAINTS_free(constraints);
+    return within && cr_x509_allows_names(ca, leaf);
+}
+
 /* GNUTLS_VERIFY_DO_NOT_ALLOW_X509_V1_CA_CRT is the default but for those that are trusted. */
 static bool is_ca(X509 *cert, X509 *issuer, bool trusted)
 {
@@ -191,7 +210,7 @@ static unsigned check_issuer(struct view *v, X509 *cert, X509 *issuer, bool trus
 {
     unsigned faults = 0;
     long most = X509_get_pathlen(issuer); /* -1: any */
-    if (!cr_x509_allows_names(issuer, v->list[0]) || !is_ca(cert, issuer, trusted) ||
+    if (!allows_names(issuer, v->list[0]) || !is_ca(cert, issuer, trusted) ||
         !(X509_get_key_usage(issuer) & KU_KEY_CERT_SIGN) || !cr_signers_has_signed(v->signers, issuer, cert) ||
         X509_get_extension_flags(issuer) & EXFLAG_CRITICAL)
         faults |= OTHER;

@@ -1,5 +1,7 @@
 #include "pki/bundle_go.h"
 
+#include <string.h>
+
 #include <openssl/x509v3.h>
 
 #include "pki/openssl_internal.h"
@@ -45,6 +47,29 @@ static bool may_sign(const struct search *s, X509 *ca, bool root)
            (most < 0 || s->len - 1 <= most);
 }
 
+/* "https://host/": where names are constrained, Go wants each URI to have a host (crypto/x509, constraints.go). */
+static bool has_host(const GENERAL_NAME *name)
+{
+    static const char before[] = "://";
+    if (name->type != GEN_URI)
+        return true;
+    const char *uri = (const char *)ASN1_STRING_get0_data(name->d.ia5);
+    const char *host = strstr(uri, before);
+    return host && !strchr("/?#", host[sizeof before - 1]);
+}
+
+static bool allows_names(X509 *ca, X509 *leaf)
+{
+    bool within = cr_x509_allows_names(ca, leaf);
+    if (!within || X509_get_ext_by_NID(ca, NID_name_constraints, -1) < 0)
+        return within;
+    GENERAL_NAMES *names = X509_get_ext_d2i(leaf, NID_subject_alt_name, NULL, NULL);
+    for (int i = 0; i < sk_GENERAL_NAME_num(names); i++)
+        within = within && has_host(sk_GENERAL_NAME_value(names, i));
+    GENERAL_NAMES_free(names);
+    return within;
+}
+
 /* All bits: it has none. */
 static bool has_purpose(const struct search *s, X509 *cert)
 {
@@ -58,7 +83,7 @@ static bool may_stand_above(struct search *s, X509 *ca, bool root)
         s->checks++ >= CHECKS_MAX)
         return false;
     return may_sign(s, ca, root) && !cr_x509_has_weak_digest(below) && cr_signers_has_signed(s->signers, ca, below) &&
-           is_valid(s, ca) && cr_x509_allows_names(ca, s->way[0]) && has_purpose(s, ca);
+           is_valid(s, ca) && allows_names(ca, s->way[0]) && has_purpose(s, ca);
 }
 
 static bool climb(struct search *s)

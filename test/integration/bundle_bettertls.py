@@ -20,12 +20,12 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import bundle_game as game
 from bundle_cases import DAY_S, FIRST_DAY_S, Case
-from bundle_clients import CLIENTS, GO_READS, Clients, Played, Question
+from bundle_clients import CLIENTS, READERS, Clients, Played, Question
 from certroll_dev import tools
 
 SUITES = ("pathbuilding", "nameconstraints")
@@ -36,11 +36,11 @@ _REAL = tuple(client for client in CLIENTS if client != "envoy")
 
 @dataclass(frozen=True)
 class Chain:
-    """certificates: the leaf first, then what a server sends with it; DER. all_cas: so all but the leaf are CAs."""
+    """certificates: the leaf first, then what a server sends with it; DER. constrains: it is about names that a CA may sign."""
 
     name: str
     certificates: tuple[bytes, ...]
-    all_cas: bool
+    constrains: bool
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def export(suite: str, folder: Path) -> Suite:
         Chain(
             f"{suite} {case['id']}",
             tuple(map(base64.b64decode, case["certificates"])),
-            all_cas=not set(case["requiredFeatures"]) & {"INVALID_REASON_MISSING_BASIC_CONSTRAINTS", "INVALID_REASON_NOT_A_CA"},
+            constrains=suite == "nameconstraints",
         )
         for case in cases
     )
@@ -73,20 +73,14 @@ def tomorrow() -> int:
 
 
 def cases_of(suite: Suite, chain: Chain, day: int) -> Iterator[Case]:
-    """The root is replaced: where it is all that is trusted; and where what stands between is trusted, too, in some order.
-
-    What is no CA stands in nobody's bundle.
-    """
+    """The root is replaced: where it is all that is trusted; and where what stands between is trusted, too, in some order."""
     names = [f"c{i}" for i in range(len(chain.certificates))]
     certs = [_loaded(name, der) for name, der in zip(names, chain.certificates, strict=True)]
     fixed = ["begin policy 0", _loaded("R", suite.root), *certs, f"cert N N 1 N 1 {day - 5} {day + 1000} ca 1 0"]
     between = names[1:]
     random.Random(chain.name).shuffle(between)
     sent = ",".join(names)
-    bundles = [("R", sent)]
-    if chain.all_cas:
-        bundles += [(",".join(["R", *between]), names[0]), (",".join([*between, "R"]), sent)]
-    for published, served in bundles:
+    for published, served in (("R", sent), (",".join(["R", *between]), names[0]), (",".join([*between, "R"]), sent)):
         yield Case((*fixed, f"published {published}", f"secret s0 {served} N", f"step {day} -"))
 
 
@@ -101,12 +95,13 @@ class Seen:
     refused: int = 0  # cases
     lost: list[str] = field(default_factory=list)
     otherwise: list[str] = field(default_factory=list)  # answers that the model of a client does not give
+    unread: int = 0  # of Go, which refuses constraints on names that it cannot parse: the model knows URIs only
 
     def __str__(self) -> str:
         verified = ", ".join(f"{client} {self.verified[client]}" for client in CLIENTS)
         return (
             f"{self.cases} cases, {self.refused} with a refusal; verified before: {verified}; "
-            f"lost: {len(self.lost)}; other than the model: {len(self.otherwise)}"
+            f"lost: {len(self.lost)}; other than the model: {len(self.otherwise)}, and of names that Go cannot parse: {self.unread}"
         )
 
 
@@ -123,26 +118,33 @@ def play(clients: Clients, suite: Suite, chains: Sequence[Chain], day: int) -> S
 
 def _questions(played: Played) -> Iterable[Question]:
     for bundle in played.bundles:
-        yield from (_reads(bundle.day, chain) for chain in bundle.leaves)
         for client, chain, roots in itertools.product(CLIENTS, bundle.leaves, (bundle.before, bundle.after)):
             question = Question(client, bundle.day, roots, chain)
-            yield from (question, game.of_the_model(question)) if client in _REAL else (question,)
+            yield question
+            if client in _REAL:
+                yield game.of_the_model(question)
+            if client in READERS:
+                yield _read(question)
 
 
-def _reads(day: int, chain: str) -> Question:
-    return Question(GO_READS, day, (), chain)
+def _read(question: Question) -> Question:
+    return replace(question, client=READERS[question.client])
 
 
 def _is_modelled(played: Played, question: Question) -> bool:
-    """The model does not know what Go cannot read: nobody has that to lose."""
-    return question.client in _REAL and (question.client != "go" or played.answers[_reads(question.day, question.chain)])
+    """The models do not know what their clients cannot read: nobody has that to lose."""
+    return question.client in _REAL and (question.client not in READERS or played.answers[_read(question)])
 
 
 def _look(seen: Seen, chain: Chain, case: Case, played: Played) -> None:
     seen.cases += 1
     seen.refused += bool(played.refusals)
     for question, answer in played.answers.items():
-        if _is_modelled(played, question) and played.answers[game.of_the_model(question)] != answer:
+        if not _is_modelled(played, question) or played.answers[game.of_the_model(question)] == answer:
+            continue
+        if question.client == "go" and not answer and chain.constrains:
+            seen.unread += 1
+        else:
             seen.otherwise.append(f"{chain.name}: {question.client} says {answer} of {question.chain} with {question.roots}")
     for bundle in played.bundles:
         for client, leaf in itertools.product(CLIENTS, bundle.leaves):

@@ -26,7 +26,7 @@ _BUILD = Path(os.environ.get("CERTROLL_BUILD", _ROOT / "build" / "dev"))
 OPENSSL = ("openssl", "openssl-partial", "openssl-strict")
 CLIENTS = (*OPENSSL, "envoy", "go", "gnutls")  # Envoy: the product's model of it, which test_bundle_envoy.py compares with a real one
 
-GO_READS = "go-reads"  # verifies each chain that Go can read
+READERS = {client: f"{client}-reads" for client in ("go", "gnutls")}  # clients that verify what these can read
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ class Clients:
         """`build`: the folder of a build with tests."""
         certcheck = tools.ensure(["certcheck"])["certcheck"]
         self._driver = _Process(build / "test" / "bundle_driver")
-        go = _Process(certcheck, "clients")
-        self._others = {"go": go, GO_READS: go, "gnutls": _Process(build / "test" / "gnutls_clients")}
+        own = {"go": _Process(certcheck, "clients"), "gnutls": _Process(build / "test" / "gnutls_clients")}
+        self._others = own | {reader: own[client] for client, reader in READERS.items()}
 
     def __enter__(self) -> Clients:
         return self

@@ -21,3 +21,4 @@ def test_nobody_who_verified_a_chain_is_cut_off(suite: str, every: int, tmp_path
     assert all(seen.verified[client] for client in CLIENTS)
     assert not seen.lost, "\n".join(seen.lost[:5])
     assert not seen.otherwise, "\n".join(seen.otherwise[:20])
+    assert seen.unread <= seen.cases / 50

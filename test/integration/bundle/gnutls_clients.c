@@ -1,5 +1,5 @@
 /* What GnuTLS makes of bundles. Reads lines as bundle_driver does: "reset", "cert NAME BASE64",
- * "verify gnutls DAY ROOTS CHAIN" → 1 or 0, "flush". */
+ * "verify gnutls DAY ROOTS CHAIN" → 1 or 0, "flush". "gnutls-reads" is a client that verifies what GnuTLS can read. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static const time_t first_day_s = 1893456000; /* 2030-01-01T00:00:00Z */
 
 static struct {
     char name[NAME];
-    gnutls_x509_crt_t crt;
+    gnutls_x509_crt_t crt; /* NULL: GnuTLS cannot read it */
 } certs[CERTS_MAX];
 static size_t certs_len;
 static time_t now;
@@ -38,7 +38,8 @@ static time_t tell_time(time_t *out)
 static void reset(void)
 {
     for (size_t i = 0; i < certs_len; i++)
-        gnutls_x509_crt_deinit(certs[i].crt);
+        if (certs[i].crt)
+            gnutls_x509_crt_deinit(certs[i].crt);
     certs_len = 0;
 }
 
@@ -49,7 +50,11 @@ static void add(const char *name, char *base64)
     must(certs_len < CERTS_MAX && gnutls_base64_decode2(&text, &der) == 0);
     snprintf(certs[certs_len].name, NAME, "%s", name);
     must(gnutls_x509_crt_init(&certs[certs_len].crt) == 0);
-    must(gnutls_x509_crt_import(certs[certs_len++].crt, &der, GNUTLS_X509_FMT_DER) == 0);
+    if (gnutls_x509_crt_import(certs[certs_len].crt, &der, GNUTLS_X509_FMT_DER) != 0) {
+        gnutls_x509_crt_deinit(certs[certs_len].crt);
+        certs[certs_len].crt = NULL;
+    }
+    certs_len++;
     gnutls_free(der.data);
 }
 
@@ -70,6 +75,15 @@ static unsigned list_of(char *names, gnutls_x509_crt_t out[LIST_MAX])
     return len;
 }
 
+/* Neither a chain nor a file of trusted certificates with one that it cannot read is taken. */
+static bool reads(const gnutls_x509_crt_t *list, unsigned len)
+{
+    for (unsigned i = 0; i < len; i++)
+        if (!list[i])
+            return false;
+    return true;
+}
+
 /* A server's, unless the leaf can only be a client's. */
 static const char *purpose_of(gnutls_x509_crt_t leaf)
 {
@@ -79,7 +93,7 @@ static const char *purpose_of(gnutls_x509_crt_t leaf)
 }
 
 /* As gnutls_certificate_set_x509_trust_file and a session's verification do it. */
-static bool verify(char *roots, char *chain)
+static bool verify(const char *client, char *roots, char *chain)
 {
     gnutls_x509_crt_t trusted[LIST_MAX];
     gnutls_x509_crt_t sent[LIST_MAX];
@@ -87,6 +101,10 @@ static bool verify(char *roots, char *chain)
     unsigned status = ~0u;
     unsigned trusted_len = list_of(roots, trusted);
     unsigned sent_len = list_of(chain, sent);
+    if (!reads(trusted, trusted_len) || !reads(sent, sent_len))
+        return false;
+    if (strcmp(client, "gnutls-reads") == 0)
+        return true;
     gnutls_typed_vdata_st purpose = {GNUTLS_DT_KEY_PURPOSE_OID, (unsigned char *)(uintptr_t)purpose_of(sent[0]), 0};
     must(gnutls_x509_trust_list_init(&list, 0) == 0);
     must(gnutls_x509_trust_list_add_cas(list, trusted, trusted_len, GNUTLS_TL_USE_IN_TLS) == (int)trusted_len);
@@ -109,9 +127,9 @@ static void do_line(char *line)
     } else if (sscanf(line, "cert %23s %n", name, &at) == 1) {
         add(name, line + at);
     } else {
-        must(sscanf(line, "verify gnutls %d %1023s %1023s", &day, roots, chain) == 3);
+        must(sscanf(line, "verify %23s %d %1023s %1023s", name, &day, roots, chain) == 4);
         now = first_day_s + (time_t)day * DAY_S;
-        printf("%d\n", verify(roots, chain));
+        printf("%d\n", verify(name, roots, chain));
     }
 }
 

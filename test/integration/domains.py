@@ -117,6 +117,9 @@ class Domains:
     def merge(self, name: str = NAME, **spec: Any) -> None:
         self.api.merge(self._plural, self._place, name, {"spec": spec})
 
+    def annotate(self, name: str, value: str) -> None:
+        self.api.merge(self._plural, self._place, NAME, {"metadata": {"annotations": {name: value}}})
+
     def rotate(self, what: str, token: str) -> None:
         self.merge(rotate={"token": token, "what": what})
 

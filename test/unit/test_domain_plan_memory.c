@@ -35,15 +35,31 @@ static void write_just_done_is_not_judged_by_the_time_of_the_one_before(void **s
     CR_CLEANUP(scene) struct scene *s = scene_new(&c);
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
     cr_strset(&s->status.objects[0].written_version, "7");
+    s->objects[0].version = "8";
     memset(s->status.objects[0].trust, 'f', CR_SHA256_HEX - 1); /* killed before what is there was on record */
     go_on(s, 5000, &plan);
     assert_true(plan.record_first);
     assert_int_equal(plan.writes_len, 0);
     assert_int_equal(plan.status.objects[0].written_ms, now_ms + 5000);
-    assert_string_equal(plan.status.objects[0].written_version, "7");
+    assert_string_equal(plan.status.objects[0].written_version, "8");
     go_on(s, 0, &plan);
     assert_false(plan.record_first);
     assert_int_equal(plan.writes_len, 1);
+}
+
+/* What it restarts is none of the rotation's. */
+static void what_another_program_wrote_is_not_ours_on_record(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {.spec = "issue staging", .cas = "AB", .objects = {{"ba", "1a", "*"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    cr_strset(&s->status.objects[0].written_version, "7");
+    s->objects[0].version = "8";
+    s->objects[0].changed_by = "kubectl";
+    memset(s->status.objects[0].trust, 'f', CR_SHA256_HEX - 1);
+    go_on(s, 5000, &plan);
+    assert_string_equal(plan.status.objects[0].written_version, "7");
 }
 
 static void past_its_deadline_it_is_held_and_goes_on_by_itself(void **state)
@@ -901,6 +917,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(write_just_done_is_not_judged_by_the_time_of_the_one_before),
+        cmocka_unit_test(what_another_program_wrote_is_not_ours_on_record),
         cmocka_unit_test(past_its_deadline_it_is_held_and_goes_on_by_itself),
         cmocka_unit_test(what_a_tool_that_waits_for_health_sees),
         cmocka_unit_test(a_failed_consumer_holds_at_once_but_not_what_would_end),

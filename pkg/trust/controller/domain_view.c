@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
+#include "kube/object.h"
 #include "trust/controller/domain_objects_internal.h"
 
 static void forget(struct cr_domain_objects *objects)
@@ -117,7 +118,8 @@ static void view_item(struct cr_domain_objects *objects, struct cr_domain_item *
                                      .name = item->name,
                                      .is_leaf = item->is_leaf,
                                      .spec = item->spec,
-                                     .found = item->object != NULL};
+                                     .found = item->object != NULL,
+                                     .version = cr_obj_resource_version(item->object)};
     cr_domain_consent_judge(objects, item);
     out->refused = item->refused;
     out->refused_text = item->refused_text;

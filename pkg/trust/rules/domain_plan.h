@@ -49,6 +49,7 @@ struct cr_domain_object {
     bool is_leaf;
     size_t spec; /* index into leaves or targets */
     bool found;
+    const char *version;          /* the resourceVersion of what is there; NULL: nothing is */
     enum cr_trust_reason refused; /* why it may not be written; CR_TRUST_FINE: it may */
     const char *refused_text;     /* in words */
     /* The result of the last try to give it another bundle. CR_TRUST_WOULD_CUT_OFF: it keeps the one that it has;

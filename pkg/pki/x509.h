@@ -40,8 +40,7 @@ bool cr_x509_has_name(const struct X509_name_st *a, const struct X509_name_st *b
 uint32_t cr_x509_usage_of(int purpose);
 /* The leaf's names are within ca's name constraints; it may have none. */
 bool cr_x509_allows_names(struct x509_st *ca, struct x509_st *leaf);
-/* It was signed by a digest that nobody should take any more (MD2, MD4, MD5, SHA-1); of keys that digest by themselves
- * false. */
+/* It was signed by a broken digest (MD2, MD4, MD5, SHA-1); false for keys that digest by themselves. */
 bool cr_x509_has_weak_digest(struct x509_st *cert);
 /* Its own issuer, by names and key identifiers: a root. */
 bool cr_x509_is_root(struct x509_st *cert);

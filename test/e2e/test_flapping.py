@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from certroll_dev.demo.pki import NAMESPACE
 from certroll_dev.demo.waiting import wait_for
-from web import Web, again_and_again, web
+from ticker import again_and_again
+from web import Web, web
 from world import World
 
 _LONG = os.environ.get("CERTROLL_LONG") == "1"

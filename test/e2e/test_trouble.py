@@ -11,7 +11,8 @@ from certroll_dev.demo.api import Object
 from certroll_dev.demo.pki import NAMESPACE
 from certroll_dev.demo.waiting import wait_for
 from certroll_dev.demo.workloads import is_rolled_out
-from web import COPY, WEB, Web, again_and_again
+from ticker import again_and_again
+from web import COPY, WEB, Web
 from web import web as running_web
 from world import World, steadily
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -151,32 +150,6 @@ def web(world: World, replicas: int = 2) -> Iterator[Web]:
         yield found
     finally:
         found.down()
-
-
-@contextmanager
-def again_and_again(every: float, do: object) -> Iterator[None]:
-    """`do` each so many seconds, in a thread; what it raised is raised at the end."""
-    assert callable(do)
-    end = threading.Event()
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        while not end.wait(every):
-            try:
-                do()
-            except BaseException as error:
-                failed.append(error)
-                return
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        end.set()
-        thread.join()
-    if failed:
-        raise failed[0]
 
 
 def _deployment(world: World, replicas: int) -> Object:

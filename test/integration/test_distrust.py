@@ -6,9 +6,8 @@ import hashlib
 import itertools
 import ssl
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
 from certroll_dev.demo import pki  # noqa: E402
 from domains import Domains, Watching, authority, broken_trust, certificates, conditions, issue, material, message, mirror, verifies  # noqa: E402
 from paper_pods import PaperPods  # noqa: E402
+from ticker import again_and_again  # noqa: E402
 
 Object = dict[str, Any]
 pytestmark = pytest.mark.timeout(300)
@@ -58,23 +58,10 @@ def fingerprint(certificate: bytes) -> str:
     return hashlib.sha256(ssl.PEM_cert_to_DER_cert(certificate.decode())).hexdigest()
 
 
-@contextmanager
-def touched(domains: Domains) -> Iterator[None]:
+def touched(domains: Domains) -> AbstractContextManager[None]:
     """Another program writes to the domain again and again: some records of what was published are refused, and lost."""
-    ended = threading.Event()
-
-    def touch() -> None:
-        numbers = itertools.count()
-        while not ended.wait(0.5):
-            domains.annotate("touched", str(next(numbers)))
-
-    thread = threading.Thread(target=touch)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+    numbers = itertools.count()
+    return again_and_again(0.5, lambda: domains.annotate("touched", str(next(numbers))))
 
 
 def gone(domain: Object) -> set[str]:

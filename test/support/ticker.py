@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Self
 
 
@@ -29,3 +31,28 @@ class Ticker:
     def _run(self) -> None:
         while not self._end.wait(self._every) and self.tick():
             pass
+
+
+@contextmanager
+def again_and_again(every: float, do: Callable[[], object]) -> Iterator[None]:
+    """`do` each so many seconds, in a thread; what it raised is raised at the end."""
+    end = threading.Event()
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        while not end.wait(every):
+            try:
+                do()
+            except BaseException as error:
+                failed.append(error)
+                return
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+    if failed:
+        raise failed[0]

@@ -28,15 +28,21 @@ static bool has_event(const struct cr_domain_plan *plan, const char *reason)
     return false;
 }
 
+/* Version 8 is there, and 7 on record: killed, or refused, before the write was. */
+static void lose_record(struct scene *s)
+{
+    cr_strset(&s->status.objects[0].written_version, "7");
+    s->objects[0].version = "8";
+    memset(s->status.objects[0].trust, 'f', CR_SHA256_HEX - 1);
+}
+
 static void write_just_done_is_not_judged_by_the_time_of_the_one_before(void **state)
 {
     (void)state;
     static const struct plan_case c = {.spec = "issue staging", .cas = "AB", .objects = {{"ba", "1a", "*"}}};
     CR_CLEANUP(scene) struct scene *s = scene_new(&c);
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
-    cr_strset(&s->status.objects[0].written_version, "7");
-    s->objects[0].version = "8";
-    memset(s->status.objects[0].trust, 'f', CR_SHA256_HEX - 1); /* killed before what is there was on record */
+    lose_record(s);
     go_on(s, 5000, &plan);
     assert_true(plan.record_first);
     assert_int_equal(plan.writes_len, 0);
@@ -54,10 +60,8 @@ static void what_another_program_wrote_is_not_ours_on_record(void **state)
     static const struct plan_case c = {.spec = "issue staging", .cas = "AB", .objects = {{"ba", "1a", "*"}}};
     CR_CLEANUP(scene) struct scene *s = scene_new(&c);
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
-    cr_strset(&s->status.objects[0].written_version, "7");
-    s->objects[0].version = "8";
+    lose_record(s);
     s->objects[0].changed_by = "kubectl";
-    memset(s->status.objects[0].trust, 'f', CR_SHA256_HEX - 1);
     go_on(s, 5000, &plan);
     assert_string_equal(plan.status.objects[0].written_version, "7");
 }

@@ -71,9 +71,10 @@ int64_t cr_plan_record_comes_ms(const struct plan_ctx *ctx, const struct plan_co
     for (size_t k = 0; k < ctx->changes_len; k++) {
         if (!asks_for_restart(consumer, k) || !step_of(ctx, k)->awaits_record)
             continue;
-        bool soon = cr_plan_awaits_record(ctx, consumer, k, CR_BREAKER_ROTATION_DELAY_MS);
         int64_t waited_ms = ctx->world->now_ms - consumer->changes[k].since_ms;
-        int64_t again_ms = soon ? LOOK_AGAIN_MS : cr_look_again_ms(CR_BREAKER_ROTATION_DELAY_MS, waited_ms);
+        int64_t again_ms = waited_ms < CR_BREAKER_ROTATION_DELAY_MS
+                               ? LOOK_AGAIN_MS
+                               : cr_look_again_ms(CR_BREAKER_ROTATION_DELAY_MS, waited_ms);
         soonest_ms = cr_plan_sooner_ms(soonest_ms, again_ms);
     }
     return soonest_ms;

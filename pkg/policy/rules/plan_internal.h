@@ -197,9 +197,7 @@ bool cr_plan_awaits_record(const struct plan_ctx *ctx, const struct plan_consume
  * published a moment ago may be on the domain's record soon; or late, when the API server refuses writes. 0: nothing is
  * to come. */
 int64_t cr_plan_record_comes_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* The consumer is to be restarted for the distrust of a CA; or again: it was, and a new pod came up with what was
- * before.
- */
+/* The consumer is to be restarted for the distrust of a CA; again: it was, and a new pod has what was before. */
 bool cr_plan_distrusts(const struct plan_ctx *ctx, const struct plan_consumer *consumer, bool again);
 /* What the status says of the same workload; NULL: nothing. */
 const struct cr_consumer_status *cr_plan_on_record(const struct cr_policy_status *status,

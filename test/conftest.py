@@ -38,7 +38,7 @@ def polite() -> Iterator[None]:
     """For what computes for minutes in `hack/test all`, beside tests that wait for servers."""
     before = os.getpriority(os.PRIO_PROCESS, 0)
     if os.environ.get("CERTROLL_LONG"):
-        os.setpriority(os.PRIO_PROCESS, 0, max(before, 10))
+        os.setpriority(os.PRIO_PROCESS, 0, max(before, 5))
     yield
     with contextlib.suppress(PermissionError):  # only root may
         os.setpriority(os.PRIO_PROCESS, 0, before)

@@ -88,12 +88,13 @@ static void the_bundle_of_each_scenario(void **state)
         bool verifies[LEAVES * CAS];
         enum cr_bundle_fate fates[CAS];
         char kept[CAS + 1] = "";
+        size_t kept_len = 0;
         size_t len = load(s, cas);
         size_t leaves = load_leaves(s, cas, len, verifies);
         cr_bundle_choose(&(struct cr_bundle_question){cas, len, NULL, verifies, leaves, s->retain, NOW_MS}, fates);
         for (size_t ca = 0; ca < len; ca++)
             if (fates[ca] == CR_BUNDLE_KEPT)
-                strncat(kept, cas[ca].fingerprint, 1);
+                kept[kept_len++] = *cas[ca].fingerprint;
         if (strcmp(kept, s->kept) != 0)
             fail_msg("%s: want %s, got %s", s->what, s->kept, kept);
     }

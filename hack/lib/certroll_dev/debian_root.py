@@ -103,7 +103,8 @@ class Root:
             if not mount.writable:
                 lines.append(f"mount -o remount,bind,ro {there}")
         variables = [f"{key}={value}" for key, value in {**_ENVIRONMENT, **(env or {})}.items()]
-        lines.append(f"exec chroot . /usr/bin/env -i {shlex.join([*variables, *argv])}")
+        # Not by exec: the shell, the first process there, collects what programs leave behind when they end.
+        lines += [f"chroot . /usr/bin/env -i {shlex.join([*variables, *argv])}", "exit"]
         return ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "sh", "-c", "\n".join(lines)]
 
 

@@ -126,6 +126,19 @@ def test_mirrors_a_change_of_the_authority_trust_first(domains: Domains) -> None
     assert any(leaf != after["tls.crt"] and cas == 2 for leaf, cas in states)  # and the new one was there before its leaf
 
 
+def test_what_it_takes_over_as_it_should_be_is_waited_for_by_nobody(domains: Domains) -> None:
+    """The consent changes the Secret, and none of the material that the policy has on record: it does not look at it once more."""
+    data = material(pki.new_authority(1).issue("server"))
+    domains.put("source", data)
+    domains.put("server", data)
+    domains.cover("server")
+    domains.vouch("server")
+    domains.put("server", data, owner=f"{domains.namespace}/mesh")
+    domains.apply(leaves=[{"name": "server", "source": mirror("source")}])
+    domains.wait_idle(timeout=60)  # kubelets refresh it within 95 s
+    assert domains.secret("server") == data
+
+
 def test_a_second_change_in_the_middle_drops_no_authority_in_use(domains: Domains) -> None:
     """The second comes before anybody has the first one's trust."""
     settle_issuing(domains, "server", "client")

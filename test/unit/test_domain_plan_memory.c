@@ -66,6 +66,20 @@ static void what_another_program_wrote_is_not_ours_on_record(void **state)
     assert_string_equal(plan.status.objects[0].written_version, "7");
 }
 
+/* A Secret that a domain takes over has it already: policies that have read it do so once more for nothing. */
+static void what_is_there_as_it_should_be_was_not_written(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {.spec = "issue staging", .cas = "AB", .objects = {{"ba", "1a", "*"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    lose_record(s);
+    cr_strset(&s->status.objects[0].written_version, NULL);
+    go_on(s, 5000, &plan);
+    assert_true(plan.record_first);
+    assert_null(plan.status.objects[0].written_version);
+}
+
 static void past_its_deadline_it_is_held_and_goes_on_by_itself(void **state)
 {
     (void)state;
@@ -922,6 +936,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(write_just_done_is_not_judged_by_the_time_of_the_one_before),
         cmocka_unit_test(what_another_program_wrote_is_not_ours_on_record),
+        cmocka_unit_test(what_is_there_as_it_should_be_was_not_written),
         cmocka_unit_test(past_its_deadline_it_is_held_and_goes_on_by_itself),
         cmocka_unit_test(what_a_tool_that_waits_for_health_sees),
         cmocka_unit_test(a_failed_consumer_holds_at_once_but_not_what_would_end),

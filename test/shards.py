@@ -69,7 +69,7 @@ _SECONDS_OF_ALL = {
     "test_alerts_own": 120,
     # e2e
     "test_control_plane_rotation": 1900,
-    "test_release_image": 1500,
+    "test_release_image": 2400,
     "test_ml_dsa": 120,
     "test_mesh": 1300,
     "test_cross_signed": 600,

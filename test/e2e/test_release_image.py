@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 import textwrap
@@ -17,21 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certroll_dev import commands, debian_root, elf, paths, release_build, tools
-from certroll_dev.debian_root import Mount, Root
+from architectures import ARCHES, EMULATOR, FOREIGN
+from certroll_dev import commands, debian_root, elf, paths, tools
 from certroll_dev.demo.waiting import wait_for
 from e2e.release_images import IMAGES, Built, Checkout, ours
 
 pytestmark = [pytest.mark.usefixtures("polite"), pytest.mark.timeout(5400)]  # programs are built, ours for two architectures and cosign and Syft
 
-_ARCHES = ("amd64", "arm64")
-_QEMU = {"arm64": "qemu-aarch64-static", "amd64": "qemu-x86_64-static"}
 _MACHINES = {"arm64": "AArch64", "amd64": "Advanced Micro Devices X86-64"}
-# They ask what the emulator answers: which files are programs, how much memory a process has, which signals it takes, what it is called.
-_SEE_THE_EMULATOR = ("test_process", "test_metrics", "test_proc", "test_trigger_signal")
-# For the tests that trust the system's CAs.
-_SYSTEM_CAS = Mount(Path("/etc/ssl/certs"), "/etc/ssl/certs")
-_FOREIGN = next(arch for arch in _ARCHES if arch != debian_root.native())
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +38,13 @@ def second() -> Checkout:
 
 @pytest.fixture(scope="module")
 def images(first: Checkout) -> dict[tuple[str, str], Built]:
-    return {(image, arch): first.build(image, "--arch", arch) for arch in _ARCHES for image in IMAGES}
+    return {(image, arch): first.build(image, "--arch", arch) for arch in ARCHES for image in IMAGES}
 
 
 # --- what is in them ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arch", _ARCHES)
+@pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize("image", IMAGES)
 def test_another_checkout_gives_the_same_bytes(image: str, arch: str, images: dict[tuple[str, str], Built], second: Checkout) -> None:
     again = second.build(image, "--arch", arch)
@@ -61,7 +53,7 @@ def test_another_checkout_gives_the_same_bytes(image: str, arch: str, images: di
         assert hashlib.sha256(here.read_bytes()).digest() == hashlib.sha256(there.read_bytes()).digest(), here.name
 
 
-@pytest.mark.parametrize("arch", _ARCHES)
+@pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize("image", IMAGES)
 def test_every_file_is_ours_or_of_a_recorded_package(image: str, arch: str, images: dict[tuple[str, str], Built], tmp_path: Path) -> None:
     root = images[image, arch].extract(tmp_path)
@@ -140,9 +132,9 @@ def test_their_programs_run(image: str, images: dict[tuple[str, str], Built], tm
 
 @pytest.mark.parametrize("image", IMAGES)
 def test_those_for_another_architecture_run_in_an_emulator(image: str, images: dict[tuple[str, str], Built], tmp_path: Path) -> None:
-    root = images[image, _FOREIGN].extract(tmp_path)
+    root = images[image, FOREIGN].extract(tmp_path)
     for program in [*ours(image), *(["usr/bin/nsenter"] if image == "node-agent" else [])]:
-        assert commands.run([_QEMU[_FOREIGN], "-L", root, root / program, "--version"]).startswith(f"{Path(program).name} ")
+        assert commands.run([EMULATOR, "-L", root, root / program, "--version"]).startswith(f"{Path(program).name} ")
 
 
 # --- scanners -----------------------------------------------------------------------------------------------------------------
@@ -159,7 +151,7 @@ def _syft(syft: Path, *words: str | Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("arch", _ARCHES)
+@pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize("image", IMAGES)
 def test_syft_finds_the_recorded_packages(image: str, arch: str, images: dict[tuple[str, str], Built], syft: Path) -> None:
     found = _syft(syft, "scan", f"oci-archive:{images[image, arch].archive}")
@@ -272,28 +264,3 @@ def test_another_key_is_refused(registry: Registry, tmp_path: Path) -> None:
         done = registry.bash(_names() + line.replace("--key cosign.pub", f"--key {tmp_path}/other.pub"))
         why = "accepted signatures do not match threshold, Found: 0" if "verify-attestation" in line else "invalid signature"
         assert done.returncode != 0 and why in done.stderr, done.stderr
-
-
-# --- our own tests, on these packages -----------------------------------------------------------------------------------------
-
-
-def _ctest(root: Root, folder: Path, *options: str) -> None:
-    words = ["ctest", "--test-dir", "/build", "--parallel", "4", "--output-on-failure", *options]
-    done = subprocess.run(root.command(words, [*release_build.mounts(folder), _SYSTEM_CAS]), capture_output=True, text=True)
-    assert done.returncode == 0 and "100% tests passed" in done.stdout, done.stdout[-20000:] + done.stderr
-
-
-def test_unit_tests_pass() -> None:
-    """With sanitizers, on Debian 13."""
-    with debian_root.locked(debian_root.native()) as root:
-        _ctest(root, release_build.build(root, "dev", []).folder)
-
-
-def test_unit_tests_pass_in_an_emulator() -> None:
-    """Of another architecture, compiled as the images' programs are, but for their optimization while linking: ten minutes."""
-    emulator = Path(shutil.which(_QEMU[_FOREIGN]) or pytest.fail("run hack/deps image"))
-    variables = ["CERTROLL_TESTS=ON", "CMAKE_INTERPROCEDURAL_OPTIMIZATION=OFF", f"CMAKE_CROSSCOMPILING_EMULATOR=/build/{emulator.name}"]
-    with debian_root.locked(_FOREIGN) as root:
-        built = release_build.build(root, "release", [], variables)
-        shutil.copy(emulator, built.folder)
-        _ctest(root, built.folder, "--exclude-regex", f"^({'|'.join(_SEE_THE_EMULATOR)})$")

@@ -126,7 +126,7 @@ def test_mirrors_a_change_of_the_authority_trust_first(domains: Domains) -> None
     assert any(leaf != after["tls.crt"] and cas == 2 for leaf, cas in states)  # and the new one was there before its leaf
 
 
-def test_what_it_takes_over_as_it_should_be_is_waited_for_by_nobody(domains: Domains) -> None:
+def test_a_secret_taken_over_as_it_should_be_is_not_waited_for(domains: Domains) -> None:
     """The consent changes the Secret, and none of the material that the policy has on record: it does not look at it once more."""
     data = material(pki.new_authority(1).issue("server"))
     domains.put("source", data)

@@ -66,7 +66,7 @@ static void what_another_program_wrote_is_not_ours_on_record(void **state)
     assert_string_equal(plan.status.objects[0].written_version, "7");
 }
 
-/* A Secret that a domain takes over has it already: policies that have read it do so once more for nothing. */
+/* A Secret that a domain takes over has it already: policies that have read it need not do so again. */
 static void what_is_there_as_it_should_be_was_not_written(void **state)
 {
     (void)state;

@@ -96,7 +96,7 @@ static void note(struct domain_ctx *ctx, size_t at, struct cr_domain_object_stat
         ctx->plan->record_first = true;
         record->written_ms = ctx->world->now_ms;
         /* Our own write, whose record was lost: the restarts that it asks for are those of the rotation. What was there
-         * as it should be before it was ours, nobody has to read once more. */
+         * as it should be before it was ours, no policy has to read again. */
         if (record->written_version && !object->changed_by && object->version)
             cr_strset(&record->written_version, object->version);
     }

@@ -34,6 +34,7 @@ QUIET, SECONDS = (99, 600) if os.environ.get("CERTROLL_LONG") else (20, 60)
 LIMIT = 128 << 20  # manifests/base/deployment.yaml
 AT_ONCE = 4
 PATIENCE = 120.0  # for one rotation
+WRITE_TIMEOUT = 60.0  # of the attack: its largest objects take the API server more than ten seconds, beside all the rest
 _NAME = "quiet"
 
 
@@ -152,7 +153,7 @@ def place(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Place]:
         lanes = [Lane(api, namespace, _NAME, material) for namespace in quiet]
         for lane in lanes:
             lane.create()
-        yield Place(lanes, Tenant(API.from_kubeconfig(rights), hostile))
+        yield Place(lanes, Tenant(API.from_kubeconfig(rights, WRITE_TIMEOUT), hostile))
     control_plane.kubectl("delete", "namespace", *quiet, hostile, "--wait=false")
 
 

@@ -127,6 +127,10 @@ class Place:
         settled = manifests.settled(self.policy()).get(self.name, {})
         return settled.get("leaf") == self.leaf() and all(map(self._serves, self.apps))
 
+    def wait_missed(self) -> None:
+        """That its Secret does not exist was seen: one that comes back at once may never have been away, to who looks at it."""
+        wait_until(f"{self.name} to be missed", lambda: self.policy()["status"].get("problem") == "NoSecret", _SETTLED_S)
+
     def _serves(self, app: str) -> bool:
         leaves = self.ground.pods.leaves(app)
         return bool(leaves) and set(leaves) == {self.leaf()}

@@ -103,6 +103,7 @@ def _dated(begins: float, ends: float) -> Do:
 
 def _anew(place: Place) -> None:
     place.take_away()
+    place.wait_missed()
     place.rotate()
 
 

@@ -34,6 +34,7 @@ _GROUPS = {
     "poddisruptionbudgets": "/apis/policy/v1", "ingresses": "/apis/networking.k8s.io/v1",
 }
 _FIELD_MANAGER = "certroll-demo"
+_TIMEOUT = 10.0  # seconds
 _IDLE = 30.0  # seconds; the API server closes a connection that is idle for 90, and a write is not sent twice
 
 
@@ -46,18 +47,19 @@ class APIError(DevError):
 
 
 class API:
-    """One API server. Usable from several threads; each has a connection of its own."""
+    """One API server. Usable from several threads; each has a connection of its own. `timeout`: seconds for each wait."""
 
-    def __init__(self, server: str, context: ssl.SSLContext, headers: Mapping[str, str]) -> None:
+    def __init__(self, server: str, context: ssl.SSLContext, headers: Mapping[str, str], timeout: float = _TIMEOUT) -> None:
         address = urllib.parse.urlsplit(server)
         self._host, self._port = address.hostname or "", address.port or 443
         self._prefix = address.path.rstrip("/")
         self._context = context
         self._headers = dict(headers)
+        self._timeout = timeout
         self._local = threading.local()
 
     @staticmethod
-    def from_kubeconfig(config: Mapping[str, Any]) -> API:
+    def from_kubeconfig(config: Mapping[str, Any], timeout: float = _TIMEOUT) -> API:
         """From what `kubectl config view --raw --minify -o json` prints."""
         cluster = config["clusters"][0]["cluster"]
         user = config["users"][0]["user"]
@@ -69,7 +71,7 @@ class API:
                 file.flush()
                 context.load_cert_chain(file.name)
         token = user.get("token")
-        return API(cluster["server"], context, {"Authorization": f"Bearer {token}"} if token else {})
+        return API(cluster["server"], context, {"Authorization": f"Bearer {token}"} if token else {}, timeout)
 
     def get(self, kind: str, namespace: str, name: str) -> Object:
         return self.request("GET", path(kind, namespace, name))
@@ -134,7 +136,7 @@ class API:
             connection = self._kept_connection()
             kept = connection is not None
             if connection is None:
-                connection = http.client.HTTPSConnection(self._host, self._port, timeout=10, context=self._context)
+                connection = http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._context)
                 self._local.connection = connection
             self._local.used = time.monotonic()
             try:

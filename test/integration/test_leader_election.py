@@ -77,12 +77,10 @@ def policy(name: str) -> planes.Object:
     }
 
 
-def has_status(plane: ControlPlane, namespace: str, name: str) -> bool:
-    return "observedGeneration" in plane.get("crp", name, "-n", namespace)["status"]
-
-
-def all_have_status(plane: ControlPlane, namespace: str) -> bool:
-    return all("observedGeneration" in item.get("status", {}) for item in plane.get("crp", "-n", namespace)["items"])
+def have_status(plane: ControlPlane, namespace: str) -> bool:
+    """All policies, of which there is at least one."""
+    policies = plane.get("crp", "-n", namespace)["items"]
+    return bool(policies) and all("observedGeneration" in each.get("status", {}) for each in policies)
 
 
 def test_one_leads_and_says_so(control_plane: ControlPlane, namespace: str, pair: tuple[Operator, Operator]) -> None:
@@ -103,7 +101,7 @@ def test_one_leads_and_says_so(control_plane: ControlPlane, namespace: str, pair
 def test_only_the_leader_acts(control_plane: ControlPlane, namespace: str, pair: tuple[Operator, Operator]) -> None:
     leader, standby = pair
     control_plane.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(policy("p")))
-    wait_until("the leader to write a status", lambda: has_status(control_plane, namespace, "p"))
+    wait_until("the leader to write a status", lambda: have_status(control_plane, namespace))
     assert any("certrotationpolicies/p" in write for write in writes_of(control_plane, leader.user, 0))
     assert writes_of(control_plane, standby.user, 0) == []
     assert not standby.lines("all caches are in sync")
@@ -123,7 +121,7 @@ def test_a_killed_leader_is_followed_when_its_time_is_over(
     assert took < SHORT["lease-duration"] + SHORT["retry-period"] * (1 + JITTER) + SLACK
     spec = lease(control_plane, namespace)
     assert spec["holderIdentity"] == identity(standby) and spec["leaseTransitions"] == 1
-    wait_until("the work to go on", lambda: has_status(control_plane, namespace, "p"))
+    wait_until("the work to go on", lambda: have_status(control_plane, namespace))
 
 
 def test_a_leader_that_is_asked_to_end_hands_over_at_once(
@@ -164,7 +162,7 @@ def test_a_leader_that_was_stopped_changes_nothing_when_it_wakes_up(
         wait_until("the work to be under way", lambda: len(writes_of(control_plane, leader.user, 0)) > 20, pause=0)
         leader.signal(signal.SIGSTOP)
     standby.wait_line("became leader")
-    wait_until("the other to do the work", lambda: all_have_status(control_plane, namespace), timeout=120)
+    wait_until("the other to do the work", lambda: have_status(control_plane, namespace), timeout=120)
     woken = time.time()
     leader.signal(signal.SIGCONT)
     assert leader.wait() == 3

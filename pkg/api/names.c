@@ -47,6 +47,14 @@ static const char *const settled_by[] = {
     [CR_SETTLED_VERIFIED] = "Verified",
 };
 
+static const char *const unknown_readers[] = {
+    [CR_READERS_KNOWN] = "",
+    [CR_READERS_UNMANAGED_POD] = "UnmanagedPod",
+    [CR_READERS_TOO_MANY] = "TooManyConsumers",
+    [CR_READERS_CANNOT_DISCOVER] = "CannotDiscover",
+    [CR_READERS_NOT_ACTED_ON] = "NotActedOn",
+};
+
 /* In the order of the bits. */
 static const char *const changes[] = {
     "LeafRenewed",  "KeyChanged",   "IssuerChanged", "TrustAdded",
@@ -159,6 +167,20 @@ bool cr_settled_by_parse(const char *text, enum cr_settled_by *by)
     if (!cr_word_find(settled_by, cr_array_len(settled_by), text, &value))
         return false;
     *by = (enum cr_settled_by)value;
+    return true;
+}
+
+const char *cr_unknown_readers_name(enum cr_unknown_readers why)
+{
+    return cr_word_of(unknown_readers, cr_array_len(unknown_readers), why);
+}
+
+bool cr_unknown_readers_parse(const char *text, enum cr_unknown_readers *why)
+{
+    unsigned value = 0;
+    if (!cr_word_find(unknown_readers, cr_array_len(unknown_readers), text, &value))
+        return false;
+    *why = (enum cr_unknown_readers)value;
     return true;
 }
 

@@ -101,6 +101,11 @@ const struct cr_policy_consumer *cr_policy_consumer_of(const struct cr_policy *p
     return NULL;
 }
 
+bool cr_policy_may_have_consumers(const struct cr_policy *policy)
+{
+    return policy->consumers_len || policy->discover.enabled || policy->unsupported.len;
+}
+
 static bool decode_metadata(const struct cr_node *root, struct cr_policy *policy, struct cr_error *err)
 {
     struct cr_node node;

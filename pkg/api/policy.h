@@ -208,5 +208,7 @@ CR_DEFINE_CLEANUP(cr_policy, struct cr_policy, cr_policy_free)
 const struct cr_policy_secret *cr_policy_secret_of(const struct cr_policy *policy, const char *name);
 const struct cr_policy_consumer *cr_policy_consumer_of(const struct cr_policy *policy, const char *kind,
                                                        const char *target);
+/* Whether it names any, or looks for them; else it knows nothing of those that use its Secrets. */
+bool cr_policy_may_have_consumers(const struct cr_policy *policy);
 
 #endif

@@ -46,6 +46,17 @@ enum cr_settled_by { CR_SETTLED_FIRST_SIGHT, CR_SETTLED_INFERRED, CR_SETTLED_VER
 const char *cr_settled_by_name(enum cr_settled_by by); /* "FirstSight", "Inferred", "Verified" */
 bool cr_settled_by_parse(const char *text, enum cr_settled_by *by);
 
+/* Why not all that use a Secret are known: then what the policy's consumers have proves nothing of the others. */
+enum cr_unknown_readers {
+    CR_READERS_KNOWN,           /* as far as the policy looks for them */
+    CR_READERS_UNMANAGED_POD,   /* a pod of no known workload may have what was there before the last change */
+    CR_READERS_TOO_MANY,        /* more consumers belong to the policy than are in force */
+    CR_READERS_CANNOT_DISCOVER, /* a kind of workload cannot be listed */
+    CR_READERS_NOT_ACTED_ON,    /* a consumer of a kind that this version does not know */
+};
+const char *cr_unknown_readers_name(enum cr_unknown_readers why); /* "UnmanagedPod", …; "": they are known */
+bool cr_unknown_readers_parse(const char *text, enum cr_unknown_readers *why);
+
 #define CR_PROBLEM_NOT_FOUND    "NotFound"
 #define CR_PROBLEM_NAME_MISSING "NameMissing" /* the leaf is not for a name in use */
 
@@ -62,6 +73,7 @@ struct cr_secret_status {
     int64_t settled_ms; /* wall, when the last change did, or the first sight was; 0: not known */
     int64_t changed_ms; /* wall, when that change was seen; 0: first sight, or not known */
     struct cr_pending_change pending;
+    enum cr_unknown_readers unknown_readers;
     char *problem_reason; /* NULL: none; the word of a cr_material_problem, or CR_PROBLEM_* */
     char *problem_message;
     int64_t problem_not_after_ms; /* when the leaf ends that cannot be used; 0: none could be read */

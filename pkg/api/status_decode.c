@@ -195,6 +195,7 @@ static void decode_secret(const struct cr_json *json, struct cr_policy_status *s
     /* Without what was settled nothing says what the change was from: first sight. */
     if (out->has_settled)
         decode_pending(cr_json_get(json, "pending"), &out->pending);
+    cr_unknown_readers_parse(cr_or_empty(cr_json_string(cr_json_get(json, "unknownReaders"))), &out->unknown_readers);
     out->problem_reason = cr_status_text_or_null(problem, "reason");
     if (!out->problem_reason)
         return;

@@ -210,6 +210,8 @@ static struct cr_json *encode_secret(const struct cr_policy_status *status, cons
     }
     if (secret->pending.set)
         cr_json_set(object, "pending", encode_pending(&secret->pending, room));
+    if (secret->unknown_readers)
+        cr_json_set_string(object, "unknownReaders", cr_unknown_readers_name(secret->unknown_readers));
     if (secret->problem_reason) {
         struct cr_json *problem = cr_json_object_in(object, "problem");
         cr_status_set_text(problem, "reason", secret->problem_reason, WORD_MAX);

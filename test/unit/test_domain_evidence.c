@@ -29,6 +29,7 @@ struct policy_row {
     const char *pending;    /* target; NULL: none */
     unsigned changes;
     bool deleting;
+    bool blind; /* it has no consumers, and does not look for them */
 };
 
 static const struct evidence_case {
@@ -200,6 +201,23 @@ static const struct evidence_case {
      .written_ago_ms = LONG_AGO,
      .trusted = "",
      .why = "no CertRotationPolicy covers it"},
+    {.rule = "who has no consumers knows nothing of them",
+     .published = "lab",
+     .written = "7",
+     .written_ago_ms = LONG_AGO,
+     .covering = {{"lab", VERIFIED, VERIFIED, "7", LONG_AGO, .blind = true}},
+     .covering_len = 1,
+     .trusted = "",
+     .why = "CertRotationPolicy policy-0 covers it, and has no consumers"},
+    {.rule = "and does not count beside who has",
+     .published = "lab",
+     .written = "7",
+     .written_ago_ms = LONG_AGO,
+     .covering = {{.blind = true}, {"lab", VERIFIED, VERIFIED, "7", LONG_AGO}},
+     .covering_len = 2,
+     .trust = CR_ARRIVAL_VERIFIED,
+     .leaf = CR_ARRIVAL_VERIFIED,
+     .trusted = "ab"},
     {.rule = "nobody covers it, Delay: not yet",
      .published = "lab",
      .written = "7",
@@ -300,6 +318,7 @@ static void what_policies_say(void **state)
         for (size_t k = 0; k < c->covering_len; k++) {
             policies[k].name = names[k];
             policies[k].deleting = c->covering[k].deleting;
+            policies[k].discover.enabled = !c->covering[k].blind;
             status_of(&c->covering[k], &statuses[k]);
         }
         judge(c, policies, statuses, &evidence);
@@ -347,7 +366,8 @@ static void it_says_who_is_waited_for(void **state)
     };
     for (size_t i = 0; i < cr_array_len(rows); i++) {
         char name[] = "edge";
-        struct cr_policy policy = {.name = name, .suspend = rows[i].suspend, .mode = rows[i].mode};
+        struct cr_policy policy = {
+            .name = name, .discover.enabled = true, .suspend = rows[i].suspend, .mode = rows[i].mode};
         CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
         CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
         status_of(&c.covering[0], &status);
@@ -374,7 +394,7 @@ static void what_was_trusted_before_a_secret_was_broken_is_trusted(void **state)
                                            .covering_len = 1,
                                            .trusted = "ab"};
     char name[] = "edge";
-    struct cr_policy policy = {.name = name};
+    struct cr_policy policy = {.name = name, .discover.enabled = true};
     CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
     CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
     status_of(&c.covering[0], &status);
@@ -395,7 +415,7 @@ static void the_last_restart_is_reported(void **state)
                                            .covering = {{"lab", VERIFIED, VERIFIED, "7"}},
                                            .covering_len = 1};
     char name[] = "edge";
-    struct cr_policy policy = {.name = name};
+    struct cr_policy policy = {.name = name, .discover.enabled = true};
     CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
     CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
     status_of(&c.covering[0], &status);
@@ -422,7 +442,7 @@ static void a_pod_that_serves_another_certificate_has_no_new_leaf(void **state)
     static const enum cr_hold holds[] = {CR_HOLD_NONE, CR_HOLD_NOT_VERIFIED, CR_HOLD_OTHER_CERTIFICATE};
     for (size_t i = 0; i < cr_array_len(holds); i++) {
         char name[] = "edge";
-        struct cr_policy policy = {.name = name};
+        struct cr_policy policy = {.name = name, .discover.enabled = true};
         CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
         CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
         status_of(&c.covering[0], &status);
@@ -451,23 +471,24 @@ static void a_policy_that_misses_readers_proves_nothing(void **state)
                                            .trusted = ""};
     static const struct {
         enum cr_hold hold;
-        const char *reason, *why;
+        enum cr_unknown_readers readers;
+        const char *why;
     } rows[] = {
-        {CR_HOLD_NOT_FOUND, NULL, "consumer web: NotFound"},
-        {CR_HOLD_USES_NO_SECRET, NULL, "consumer web: UsesNoSecret"},
-        {CR_HOLD_NONE, CR_REASON_UNMANAGED_POD, "pod bare"},
+        {CR_HOLD_NOT_FOUND, CR_READERS_KNOWN, "consumer web: NotFound"},
+        {CR_HOLD_USES_NO_SECRET, CR_READERS_KNOWN, "consumer web: UsesNoSecret"},
+        {CR_HOLD_NONE, CR_READERS_UNMANAGED_POD, "does not know all that use the Secret (UnmanagedPod)"},
+        {CR_HOLD_NONE, CR_READERS_TOO_MANY, "(TooManyConsumers)"},
     };
     for (size_t i = 0; i < cr_array_len(rows); i++) {
         char name[] = "edge";
-        struct cr_policy policy = {.name = name};
+        struct cr_policy policy = {.name = name, .discover.enabled = true};
         CR_CLEANUP(cr_policy_status) struct cr_policy_status status = {0};
         CR_CLEANUP(cr_domain_evidence) struct cr_domain_evidence evidence = {0};
         status_of(&c.covering[0], &status);
         struct cr_consumer_status *web = cr_status_consumer_add(&status, "web");
         web->state = CR_CONSUMER_ABSENT;
         cr_gate_set(&web->gate, cr_gate_copy(&(struct cr_gate){.hold = rows[i].hold}));
-        if (rows[i].reason)
-            cr_status_condition(&status, "Converged", false, rows[i].reason, "pod bare uses it", 1, now_ms);
+        cr_status_secret(&status, "tls")->unknown_readers = rows[i].readers;
         judge(&c, &policy, &status, &evidence);
         assert_int_equal(evidence.trust, CR_ARRIVAL_NOT_YET);
         assert_int_equal(evidence.leaf, CR_ARRIVAL_NOT_YET);

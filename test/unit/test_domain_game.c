@@ -329,7 +329,7 @@ static void judge(struct game *g, struct view *v, int i)
         cr_domain_status_object(&g->status, v->objects[i].kind, "ns", v->names[i]);
     CR_CLEANUP(cr_material) struct cr_material material = {0};
     char policy_name[] = "p";
-    const struct cr_policy policy = {.name = policy_name, .suspend = object->suspended};
+    const struct cr_policy policy = {.name = policy_name, .discover.enabled = true, .suspend = object->suspended};
     const struct cr_policy_status status = {.secrets = &object->seen, .secrets_len = object->seen.name ? 1 : 0};
     char secret[] = "s";
     const struct cr_covering_policy covering = {&policy, g->is_stale ? &object->cached : &status};

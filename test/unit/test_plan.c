@@ -1753,6 +1753,7 @@ static void a_pod_of_no_workload_that_is_older_than_the_change_is_reported(void 
     assert_false(cr_status_condition_get(&degraded.status, "Converged")->status);
     assert_string_equal(cr_status_condition_get(&degraded.status, "Converged")->reason, "UnmanagedPod");
     assert_string_equal(cr_policy_status_problem(&degraded.status), "UnmanagedPod");
+    assert_int_equal(degraded.status.secrets[0].unknown_readers, CR_READERS_UNMANAGED_POD);
     assert_non_null(strstr(cr_status_condition_get(&degraded.status, "Degraded")->message, "Pod bare uses Secret"));
     assert_in_range(degraded.requeue_after_ms, 1, 60 * 1000);
     assert_int_equal(degraded.restarts_len, 0);
@@ -1761,6 +1762,17 @@ static void a_pod_of_no_workload_that_is_older_than_the_change_is_reported(void 
     CR_CLEANUP(cr_plan) struct cr_plan younger = {0};
     cr_plan_make(&world, &younger);
     assert_true(cr_status_condition_get(&younger.status, "Converged")->status);
+    assert_int_equal(younger.status.secrets[0].unknown_readers, CR_READERS_KNOWN);
+    unmanaged[0].created_ms = changed_ms - 1000;
+
+    /* Something else is worse, and the pod is known all the same. */
+    set_problem(c, 1, CR_MATERIAL_KEY_MISMATCH);
+    world.beyond.consumers = 1;
+    CR_CLEANUP(cr_plan) struct cr_plan worse = {0};
+    cr_plan_make(&world, &worse);
+    assert_string_equal(cr_status_condition_get(&worse.status, "Converged")->reason, "KeyMismatch");
+    assert_int_equal(worse.status.secrets[0].unknown_readers, CR_READERS_UNMANAGED_POD);
+    assert_int_equal(worse.status.secrets[1].unknown_readers, CR_READERS_TOO_MANY);
 }
 
 int main(void)

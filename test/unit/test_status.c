@@ -105,6 +105,7 @@ static void fill(struct cr_policy_status *status)
     add_secret(status, "trust-only", 0, 0x400);
     cr_status_secret(status, "trust-only")->selected = true;
     cr_status_secret(status, "trust-only")->trust_by = CR_SETTLED_INFERRED;
+    cr_status_secret(status, "trust-only")->unknown_readers = CR_READERS_TOO_MANY;
     struct cr_secret_status *keys = cr_status_secret(status, "envoy-rate-limit");
     keys->trust_by = CR_SETTLED_FIRST_SIGHT;
     keys->leaf_by = CR_SETTLED_VERIFIED;
@@ -207,6 +208,7 @@ static void test_remembered_material_survives(void **state)
     assert_int_equal(is->settled_ms, NOW - 60 * 1000);
     assert_int_equal(is->changed_ms, NOW - 70 * 1000);
     assert_int_equal(cr_status_secret(&again, "trust-only")->trust_by, CR_SETTLED_INFERRED);
+    assert_int_equal(cr_status_secret(&again, "trust-only")->unknown_readers, CR_READERS_TOO_MANY);
     assert_true(is->pending.set);
     assert_string_equal(is->pending.id, "00c0ffee");
     assert_int_equal(is->pending.first_ms, NOW + 23);

@@ -153,8 +153,7 @@ static void add_unmet(const struct plan_ctx *ctx, struct cr_buf *text, const cha
     const struct cr_policy *policy = ctx->world->policy;
     if (!policy->secrets_len)
         add_problem(text, reason, cr_hold_name(CR_HOLD_NO_SECRET), cr_strdup("No Secret belongs to this policy."));
-    bool may_have_consumers = policy->consumers_len || policy->discover.enabled || policy->unsupported.len;
-    if (!may_have_consumers && !policy->trust.targets_len)
+    if (!cr_policy_may_have_consumers(policy) && !policy->trust.targets_len)
         add_problem(text, reason, no_consumers,
                     cr_strdup("The policy lists no consumers, and spec.discover.enabled is false: nothing is restarted "
                               "or verified."));
@@ -328,15 +327,21 @@ static void has_converged(struct plan_ctx *ctx)
 /* Pods that use a Secret and belong to no workload: made by hand, or by a controller of a kind that is not known here.
  * They are neither restarted nor probed, so nothing is known of a pod that came before the last change, or so soon
  * after it that its kubelet may have had the old Secret; "every consumer has it" would be wrong. */
+static bool may_have_the_old_one(const struct cr_unmanaged_pods *pods, const struct cr_secret_status *secret)
+{
+    return pods->pods && secret->changed_ms && pods->created_ms < secret->changed_ms + CR_KUBELET_REFRESH_MS;
+}
+
 static bool add_unmanaged(struct plan_ctx *ctx, struct cr_buf *text)
 {
     size_t before = text->len;
     for (size_t i = 0; ctx->world->unmanaged && i < ctx->world->policy->secrets_len; i++) {
         const struct cr_unmanaged_pods *pods = &ctx->world->unmanaged[i];
         const char *secret = ctx->world->policy->secrets[i].name;
-        int64_t at_ms = pods->pods ? cr_status_secret(&ctx->plan->status, secret)->changed_ms : 0;
-        if (!at_ms || pods->created_ms >= at_ms + CR_KUBELET_REFRESH_MS)
+        const struct cr_secret_status *status = cr_status_secret(&ctx->plan->status, secret);
+        if (!may_have_the_old_one(pods, status))
             continue;
+        int64_t at_ms = status->changed_ms;
         char when[CR_TIME_TEXT];
         cr_time_format(at_ms, when);
         cr_buf_printf(text,
@@ -347,6 +352,20 @@ static bool add_unmanaged(struct plan_ctx *ctx, struct cr_buf *text)
         cr_plan_requeue(ctx->plan, cr_look_again_ms(UNMANAGED_AGAIN_MS, ctx->world->now_ms - at_ms));
     }
     return text->len > before;
+}
+
+/* Per Secret, whatever else is reported: a trust domain goes by it. */
+static void note_unknown_readers(struct plan_ctx *ctx)
+{
+    const struct cr_world *world = ctx->world;
+    enum cr_unknown_readers of_all = world->beyond.consumers          ? CR_READERS_TOO_MANY
+                                     : world->policy->unsupported.len ? CR_READERS_NOT_ACTED_ON
+                                                                      : CR_READERS_KNOWN;
+    for (size_t i = 0; i < world->policy->secrets_len; i++) {
+        struct cr_secret_status *secret = cr_status_secret(&ctx->plan->status, world->policy->secrets[i].name);
+        bool unmanaged_pod = world->unmanaged && may_have_the_old_one(&world->unmanaged[i], secret);
+        secret->unknown_readers = unmanaged_pod ? CR_READERS_UNMANAGED_POD : of_all;
+    }
 }
 
 /* What the pods of idle consumers were seen to show, or were not. The worst reason counts. */
@@ -742,6 +761,7 @@ struct plan_reported cr_plan_conditions(struct plan_ctx *ctx)
     struct plan_progress progress = {0};
     ready(ctx, &progress);
     rotating(ctx);
+    note_unknown_readers(ctx);
     converged(ctx);
     blocked(ctx);
     degraded(ctx, &reported, &progress);

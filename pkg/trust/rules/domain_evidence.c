@@ -79,9 +79,26 @@ static bool has_passed(const struct cr_domain_evidence_input *in, int64_t since_
     return false;
 }
 
+/* One that is being deleted does not; and who neither names consumers nor looks for them can say nothing of them. */
+static bool counts(const struct cr_policy *policy)
+{
+    return !policy->deleting && cr_policy_may_have_consumers(policy);
+}
+
+/* Owned words. */
+static char *say_who_covers(const struct cr_domain_evidence_input *in)
+{
+    if (!in->secret)
+        return cr_strdup("no CertRotationPolicy can cover it");
+    for (size_t i = 0; i < in->covering_len; i++)
+        if (!in->covering[i].policy->deleting)
+            return cr_asprintf("CertRotationPolicy %s covers it, and has no consumers", in->covering[i].policy->name);
+    return cr_strdup("no CertRotationPolicy covers it");
+}
+
 static void set_unknown(const struct cr_domain_evidence_input *in, struct cr_domain_evidence *out)
 {
-    const char *who = in->secret ? "no CertRotationPolicy covers it" : "no CertRotationPolicy can cover it";
+    cr_autofree char *who = say_who_covers(in);
     bool delay = in->uncovered == CR_UNCOVERED_DELAY;
     bool arrived = delay && has_passed(in, in->written_ms, CR_KUBELET_REFRESH_MS, out);
     at_most(&out->trust, arrived ? CR_ARRIVAL_INFERRED : CR_ARRIVAL_NOT_YET);
@@ -91,8 +108,9 @@ static void set_unknown(const struct cr_domain_evidence_input *in, struct cr_dom
     else if (delay)
         say(out, cr_asprintf("%s; it counts as arrived %d s after it was written", who, CR_KUBELET_REFRESH_MS / 1000));
     else
-        say(out, cr_asprintf("%s, so nobody knows who reads it; %s, or set spec.evidence.uncovered to Delay", who,
-                             in->secret ? "write a policy" : "publish into a Secret that a policy covers"));
+        say(out,
+            cr_asprintf("%s, so nobody knows who reads it; %s, or set spec.evidence.uncovered to Delay", who,
+                        in->secret ? "write a policy with consumers" : "publish into a Secret that a policy covers"));
 }
 
 /* No pod reads it; the API server, which does, has answered the write. */
@@ -238,16 +256,16 @@ static char *name_consumers(const struct cr_policy_status *status)
  * words; NULL: it knows all. */
 static char *what_it_misses(const struct policy_answer *w)
 {
-    const struct cr_condition *converged = cr_status_condition_get(w->status, "Converged");
     for (size_t i = 0; i < w->status->consumers_len; i++) {
         const struct cr_consumer_status *consumer = &w->status->consumers[i];
         enum cr_hold hold = consumer->gate.hold;
         if (hold == CR_HOLD_NOT_FOUND || hold == CR_HOLD_USES_NO_SECRET)
             return cr_asprintf("consumer %s: %s", consumer->name, cr_hold_name(hold));
     }
-    if (!converged || converged->status || !cr_streq(converged->reason, CR_REASON_UNMANAGED_POD))
+    if (!w->secret || !w->secret->unknown_readers)
         return NULL;
-    return cr_strdup(cr_or_empty(converged->message));
+    return cr_asprintf("it does not know all that use the Secret (%s)",
+                       cr_unknown_readers_name(w->secret->unknown_readers));
 }
 
 /* Seen while idle: whatever it serves, its CA is still needed. */
@@ -354,11 +372,11 @@ static const struct cr_secret_status *secret_of(const struct cr_policy_status *s
 
 static void add_answer(struct policy_answer *w, struct weakest *seen, struct cr_strvec *trusted)
 {
-    cr_autofree char *missed = what_it_misses(w);
-    w->missed = missed;
     enum cr_arrival trust = CR_ARRIVAL_NOT_YET;
     enum cr_arrival leaf = CR_ARRIVAL_NOT_YET;
     w->secret = secret_of(w->status, w->in->secret);
+    cr_autofree char *missed = what_it_misses(w);
+    w->missed = missed;
     if (w->secret && w->secret->has_settled) {
         w->same_leaf = is_leaf_the_same(&w->secret->settled, w->in->material);
         w->same_trust = is_trust_the_same(&w->secret->settled, w->in->material);
@@ -390,13 +408,13 @@ static void add_answer(struct policy_answer *w, struct weakest *seen, struct cr_
     w->missed = NULL;
 }
 
-/* A policy that is being deleted does not count. Returns how many count. */
+/* Returns how many count. */
 static size_t add_answers(const struct cr_domain_evidence_input *in, struct cr_domain_evidence *out)
 {
     size_t count = 0;
     struct weakest seen = {CR_ARRIVAL_VERIFIED, CR_ARRIVAL_VERIFIED};
     for (size_t i = 0; in->secret && i < in->covering_len; i++) {
-        if (in->covering[i].policy->deleting)
+        if (!counts(in->covering[i].policy))
             continue;
         struct policy_answer w = {
             .in = in, .policy = in->covering[i].policy, .status = in->covering[i].status, .out = out};

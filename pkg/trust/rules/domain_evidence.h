@@ -8,7 +8,8 @@
 #include "api/policy.h"
 #include "api/status.h"
 
-/* A policy that names, selects or remembers the Secret. Borrowed. */
+/* A policy that names, selects or remembers the Secret. One that is being deleted, or neither names consumers nor looks
+ * for them, covers nothing. Borrowed. */
 struct cr_covering_policy {
     const struct cr_policy *policy;
     const struct cr_policy_status *status; /* as its cache has it: may be old */

@@ -85,6 +85,10 @@ static const struct plan_case cases[] = {
     {"a token", "issue token:CA", "A", {{"a", "1a", "*"}}, "next", IDLE},
     {"its life", "issue ca-due", "A", {{"a", "1a", "*"}}, "next", IDLE},
     {"it is broken", "issue ca-broken", "A", {{"a", "1a", "*"}}, "next", IDLE},
+    {"the next one has ended before it could be promoted", "issue ca-broken staging next-broken expired-a expired-b",
+     "AB", {{"ba", "1b", "*"}}, "next", IDLE},
+    {"it is broken otherwise: a person is asked", "issue ca-broken staging next-broken", "AB", {{"ba", "1b", "*"}}, "",
+     IDLE},
     {"never while one is staged", "issue ca-due staging", "AB", {{"ba", "1a", "a"}}, "", TRUSTING},
     {"its token is handled before staging can go", "issue token:CA staged-for-it staging", "AB", {{"ba", "1a", "a"}},
      "record", TRUSTING},
@@ -174,6 +178,8 @@ static const struct plan_case cases[] = {
      {{"a", "1a", "*", "1a"}}, "", IDLE},
     {"the next CA: it goes", "issue staging distrust-b", "AB", {{"ba", "1a", "*"}}, "0:a", RETIRING},
     {"the next CA: another is made", "issue staging token:CA distrust-b", "AB", {{"ba", "1a", "*"}}, "next", IDLE},
+    {"what was gone and is back goes at once, and reaches nobody who is new", "issue distrust-a gone", "aB",
+     {{"ba", "1b", ""}, {"b", "2b", ""}, {.evidence = ""}}, "0:b 2:b", TRUSTING},
     {"suspended, nothing is distrusted", "issue suspend distrust-a", "aB", {{"ba", "1b", "*"}}, "", IDLE},
 
     /* nothing is done */

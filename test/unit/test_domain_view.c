@@ -127,11 +127,12 @@ static void who_may_write_one_object_makes_no_other_trust_a_ca(void **state)
     AUTO_CERT leaf = make(.cn = "web", .issuer = ca);
     const struct {
         const char *rule, *kind, *spec, *owner;
-        bool in_leaf, consents, known, at_hand;
+        bool in_leaf, consents, known, at_hand, distrusted;
     } cases[] = {
         {"in a ConfigMap", "TrustDomain", MIRROR TRUST, "ns/mesh", false, true, false, false},
         {"in a ConfigMap, and the domain's own before", "TrustDomain", MIRROR TRUST, "ns/mesh", false, true, true,
          true},
+        {"in a ConfigMap, and distrusted", "TrustDomain", MIRROR TRUST, "ns/mesh", false, true, false, true, true},
         {"in a leaf's Secret, whose writer could write the source", "TrustDomain", MIRROR TRUST, "ns/mesh", true, true,
          false, true},
         {"in a Secret that is another's", "TrustDomain", MIRROR TRUST, NULL, true, true, false, false},
@@ -166,11 +167,15 @@ static void who_may_write_one_object_makes_no_other_trust_a_ca(void **state)
             s.status.cas_len = 1;
             cr_x509_fingerprint(planted->x509, s.status.cas[0].fingerprint);
         }
+        char fingerprint[CR_SHA256_HEX];
+        cr_x509_fingerprint(planted->x509, fingerprint);
+        if (cases[i].distrusted)
+            cr_strvec_add(&s.domain->distrust, fingerprint);
         scene_look(&s);
         if ((scene_ca(&s, planted) < s.world.cas_len) != cases[i].at_hand)
             fail_msg("%s", cases[i].rule);
         const struct cr_domain_object *view = &s.world.objects[cases[i].in_leaf ? 0 : 1];
-        bool exact = cases[i].at_hand && !cases[i].known;
+        bool exact = cases[i].at_hand && !cases[i].known && !cases[i].distrusted;
         if (cases[i].owner && view->bundle_foreign == exact)
             fail_msg("%s: the bundle is%s foreign", cases[i].rule, exact ? "" : " not");
         scene_end(&s);

@@ -51,12 +51,14 @@ static void add_published(struct cr_domain_objects *objects, const struct cr_dom
 
 /* There is room for a limited number of CAs, and what comes too late is refused. So the domain's own CAs come first,
  * and those that are published: a source with too many CAs, which belongs to one team of several, must not push out
- * those of all teams. */
+ * those of all teams. What is distrusted is looked for wherever it may have come back. */
 static void collect_cas(struct cr_domain_objects *objects)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec known = {0};
     for (size_t i = 0; i < objects->status->cas_len; i++)
         cr_strvec_add(&known, objects->status->cas[i].fingerprint);
+    for (size_t i = 0; i < objects->domain->distrust.len; i++)
+        cr_strvec_add(&known, objects->domain->distrust.items[i]);
     cr_domain_authority_read(objects);
     for (size_t i = 0; i < objects->items_len; i++)
         add_published(objects, &objects->items[i], &known);

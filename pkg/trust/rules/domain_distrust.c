@@ -47,16 +47,17 @@ static void remember(struct domain_ctx *ctx, size_t ca)
     struct cr_domain_status *status = &ctx->plan->status;
     const struct cr_domain_ca *at_hand = &ctx->world->cas[ca];
     struct cr_domain_distrusted *record = record_of(status, at_hand->fingerprint);
-    if (record ? !is_back(ctx, ca, record) : status->distrusted_len == CR_DOMAIN_DISTRUST_MAX)
+    ctx->returned[ca] = record && is_back(ctx, ca, record);
+    if (record ? !ctx->returned[ca] : status->distrusted_len == CR_DOMAIN_DISTRUST_MAX)
         return;
     if (!record) {
+        ctx->plan->record_first = true; /* policies hold nothing back for it once they read it */
         record = &status->distrusted[status->distrusted_len++];
         *record = (struct cr_domain_distrusted){.subject = cr_strdup_or_null(at_hand->subject)};
         memcpy(record->fingerprint, at_hand->fingerprint, sizeof record->fingerprint);
     }
     record->since_ms = ctx->world->now_ms;
     record->gone_ms = 0;
-    ctx->plan->record_first = true; /* policies hold nothing back for it once they read it */
     cr_domain_say(ctx, true, "Distrusting",
                   cr_asprintf("CA %s (%s) is distrusted: it is replaced, and then taken out of every bundle",
                               cr_or_empty(at_hand->subject), at_hand->fingerprint));

@@ -82,11 +82,18 @@ static void make_first(struct domain_ctx *ctx)
     ctx->plan->record_first = true;
 }
 
+/* It was distrusted, or has ended, before it could be promoted: another takes its place. */
+static bool is_next_over(const struct domain_ctx *ctx)
+{
+    const struct cr_domain_authority_view *authority = &ctx->world->authority;
+    return authority->next_ca < ctx->world->cas_len &&
+           (cr_domain_is_expired(ctx, authority->next_ca) || ctx->distrusted[authority->next_ca]);
+}
+
 static void renew(struct domain_ctx *ctx)
 {
     const struct cr_domain_authority_view *authority = &ctx->world->authority;
-    bool next_distrusted = is_usable(ctx, authority->next, authority->next_ca) && ctx->distrusted[authority->next_ca];
-    if (authority->next != CR_DOMAIN_CA_ABSENT && !next_distrusted)
+    if (authority->next != CR_DOMAIN_CA_ABSENT && !is_next_over(ctx))
         return; /* one is on its way; or it is broken, and a person is asked */
     if (authority->current == CR_DOMAIN_CA_ABSENT) {
         make_first(ctx);
@@ -128,6 +135,7 @@ static void init(struct domain_ctx *ctx, const struct cr_domain_world *world, st
     ctx->needed = cr_calloc(cas, sizeof *ctx->needed);
     ctx->retained = cr_calloc(cas, sizeof *ctx->retained);
     ctx->distrusted = cr_calloc(cas, sizeof *ctx->distrusted);
+    ctx->returned = cr_calloc(cas, sizeof *ctx->returned);
     ctx->unrecorded = cr_calloc(objects, sizeof *ctx->unrecorded);
     ctx->leaves = cr_calloc(objects, sizeof *ctx->leaves);
     ctx->bundles = cr_calloc(objects * cas, sizeof *ctx->bundles);
@@ -143,6 +151,7 @@ static void dispose(struct domain_ctx *ctx)
     free(ctx->needed);
     free(ctx->retained);
     free(ctx->distrusted);
+    free(ctx->returned);
     free(ctx->unrecorded);
     free(ctx->leaves);
     free(ctx->bundles);

@@ -75,7 +75,7 @@ enum cr_domain_ca_state { CR_DOMAIN_CA_ABSENT, CR_DOMAIN_CA_USABLE, CR_DOMAIN_CA
 struct cr_domain_authority_view {          /* ISSUE */
     enum cr_domain_ca_state current, next; /* the CA Secret; staging */
     const char *current_problem, *next_problem;
-    size_t current_ca, next_ca; /* indexes into cas, when usable */
+    size_t current_ca, next_ca; /* indexes into cas; cas_len: its certificate cannot be read */
     const char *next_token;     /* the rotate token it was made for; NULL */
     const char *cannot_renew;   /* the CA Secret belongs to another owner: why it may not be replaced; NULL: it may */
     const char *cannot_cross_sign; /* why the old CA cannot sign the next; NULL: it can, or it was not asked for */

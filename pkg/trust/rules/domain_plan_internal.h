@@ -35,6 +35,7 @@ struct domain_ctx {
     bool *needed;     /* a leaf in use, or one about to be, verifies against it alone */
     bool *retained;   /* a bundle that has shrunk */
     bool *distrusted; /* spec.distrust lists it: it shall be in no bundle */
+    bool *returned;   /* distrusted, and in a bundle after it was gone */
     /* [objects_len] */
     bool *unrecorded; /* what is published is not what the status says: evidence of it does not count yet */
     struct domain_leaf *leaves;

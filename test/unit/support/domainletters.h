@@ -150,7 +150,8 @@ static inline void set_cas(struct scene *s, const struct plan_case *c)
         s->cas[i].not_after_ms = now_ms + 9 * year_ms;
         if (says(c, "ca-due") && own)
             s->cas[i].not_after_ms = now_ms + year_ms / 10;
-        if (says(c, "expired-a") && s->letters[i] == 'a')
+        char expired[] = {'e', 'x', 'p', 'i', 'r', 'e', 'd', '-', s->letters[i], '\0'};
+        if (says(c, expired))
             s->cas[i].not_after_ms = now_ms - 1;
         if (!own)
             continue;
@@ -165,6 +166,8 @@ static inline void set_cas(struct scene *s, const struct plan_case *c)
     }
     if (says(c, "ca-broken"))
         authority->current = CR_DOMAIN_CA_BROKEN;
+    if (says(c, "next-broken"))
+        authority->next = CR_DOMAIN_CA_BROKEN;
 }
 
 /* Sources bring the CAs of their leaves. */
@@ -189,7 +192,7 @@ static inline void set_token(struct scene *s, const struct plan_case *c)
 }
 
 /* "distrust-a": the CA a is listed, and that is on record, unless it is "new"; "overdue": for longer than a stage may
- * take. */
+ * take; "gone": no reader trusted it any more. */
 static inline void set_distrust(struct scene *s, const struct plan_case *c)
 {
     for (size_t i = 0; i < s->world.cas_len; i++) {
@@ -200,7 +203,8 @@ static inline void set_distrust(struct scene *s, const struct plan_case *c)
         if (says(c, "new"))
             continue;
         struct cr_domain_distrusted *record = &s->status.distrusted[s->status.distrusted_len++];
-        *record = (struct cr_domain_distrusted){.since_ms = now_ms - (says(c, "overdue") ? 2 * HOUR : HOUR / 60)};
+        *record = (struct cr_domain_distrusted){.since_ms = now_ms - (says(c, "overdue") ? 2 * HOUR : HOUR / 60),
+                                                .gone_ms = says(c, "gone") ? now_ms - 1 : 0};
         memcpy(record->fingerprint, s->cas[i].fingerprint, sizeof record->fingerprint);
     }
 }

@@ -173,8 +173,10 @@ def test_an_operator_killed_between_evictions_replaces_no_pod_twice(webs: Webs, 
     with _operator(webs, image, logs) as operator, webs.policy(evicted), PodRecord(webs.api, webs.namespace) as record:
         versions = webs.renew()
         for number in (1, 3):
+            # An eviction that was on its way when its operator was killed may be booked in the budget without having taken place:
+            # Kubernetes takes that back after two minutes.
             wait_for(
-                f"eviction {number}", lambda n=number: len(record.came(evicted[0].labels)) >= n, deadline=60, every=0.02, missing=webs.describe
+                f"eviction {number}", lambda n=number: len(record.came(evicted[0].labels)) >= n, deadline=240, every=0.02, missing=webs.describe
             )
             operator.kill_leader()
         webs.wait_settled(versions, _ROUND)

@@ -186,6 +186,8 @@ def _codename() -> str:
 
 def _settings() -> list[str]:
     dump = commands.run(["apt-config", "dump", "--no-empty", *_APT_SETTINGS])
+    if "Acquire::Retries" not in dump:
+        dump += 'Acquire::Retries "10";\n'  # with pauses of up to half a minute: an archive that is away for some minutes
     files = 'Dir::Etc::netrc "/etc/apt/auth.conf";\nDir::Etc::netrcparts "/etc/apt/auth.conf.d";\n'
     return (dump + files).splitlines()
 

@@ -11,15 +11,35 @@ on_node() {
     fi
 }
 
-# put NODE FILE: stdin becomes the file, in one step and with the mode and owner that it has; the same again is not
-# written. The name of what is half written begins with a dot, since the kubelet starts whatever else is in its folder.
-put() {
+# rewrite NODE FILE SCRIPT [ARGUMENT...]: what a shell script on the node writes into "$new" becomes the file (its "$1"), in
+# one step and with the mode and owner that it has; the same again is not written. When the script fails, or writes
+# nothing, the file stays as it is. The name of what is half written begins with a dot, since the kubelet starts whatever
+# else is in its folder.
+rewrite() {
     on_node "$1" '
         file=$(readlink -f "$1"); new=${file%/*}/.${file##*/}.new
         umask 077
+        trap "rm -f \"\$new\"" EXIT
         if [ -e "$file" ]; then cp -p "$file" "$new"; fi
+        '"$3"'
+        if [ ! -s "$new" ]; then
+            echo "nothing would be left of $file, so it stays as it is; if it is empty, write it back or have kubeadm make it anew" >&2
+            exit 1
+        fi
+        if ! cmp -s "$new" "$file"; then mv "$new" "$file"; fi' "$2" "${@:4}"
+}
+
+# put NODE FILE OURS: our file becomes that one. When a connection breaks, the other end sees no more than the end of its
+# stdin, and so knows by the sum whether that was all.
+put() {
+    local sum
+    sum=$(sha256sum < "$3")
+    rewrite "$1" "$2" '
         cat > "$new"
-        if cmp -s "$new" "$file"; then rm "$new"; else mv "$new" "$file"; fi' "$2"
+        if [ "$(sha256sum < "$new")" != "$2" ]; then
+            echo "$file stays as it is: not all of what should replace it has come; run this again" >&2
+            exit 1
+        fi' "$sum" < "$3"
 }
 
 get() { on_node "$1" 'cat "$1"' "$2"; }

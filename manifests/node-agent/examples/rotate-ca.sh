@@ -14,19 +14,21 @@ folder=${1:?usage: rotate-ca.sh FOLDER}
 etc=/etc/kubernetes
 pki=$etc/pki
 days_of_leaves=${DAYS:-365}
-read -ra nodes <<< "$(all_nodes)"
-read -ra planes <<< "$(control_plane_nodes)"
+names=$(all_nodes)
+read -ra nodes <<< "$names"
+names=$(control_plane_nodes)
+read -ra planes <<< "$names"
 
 fingerprint() { openssl x509 -in "$1" -outform DER | sha256sum | cut -d' ' -f1; }
 fingerprints() { for each in "$@"; do fingerprint "$each"; done | joined; }
 
-# embed NODE KUBECONFIG FIELD: stdin replaces what is embedded there; what names a file is left alone.
+# embed NODE KUBECONFIG FIELD OURS: our file replaces what is embedded there; what names a file is left alone. Only that
+# travels, since kubeconfigs have keys in them.
 embed() {
-    local data
-    data=$(base64 -w0)
-    get "$1" "$2" | sed "s|^\( *$3: \).*|\1$data|" | put "$1" "$2"
+    is_certificate "$4"
+    rewrite "$1" "$2" 'sed "s|^\( *$2: \).*|\1$3|" "$file" > "$new"' "$3" "$(base64 -w0 < "$4")"
 }
-embedded() { get "$1" "$2" | sed -n "s|^ *$3: ||p" | base64 -d; }
+is_certificate() { openssl x509 -noout < "$1"; }
 there() { on_node "$1" 'for each; do if [ -e "$each" ]; then echo "$each"; fi; done' "${@:2}"; }
 kubeconfigs() { there "$1" $etc/{admin,super-admin,controller-manager,scheduler,kubelet,kube-proxy}.conf; }
 
@@ -41,9 +43,8 @@ separate_the_signer() {
         for each in crt key; do
             [ -e "pki/signing-ca.$each" ] || cp -p "pki/ca.$each" "pki/signing-ca.$each"
         done'
-    get "$1" $etc/manifests/kube-controller-manager.yaml |
-        sed "s|\(--cluster-signing-cert-file=\).*|\1$pki/signing-ca.crt|; s|\(--cluster-signing-key-file=\).*|\1$pki/signing-ca.key|" |
-        put "$1" $etc/manifests/kube-controller-manager.yaml
+    rewrite "$1" $etc/manifests/kube-controller-manager.yaml \
+        'sed "s|\(--cluster-signing-cert-file=\).*|\1$2.crt|; s|\(--cluster-signing-key-file=\).*|\1$2.key|" "$file" > "$new"' $pki/signing-ca
     # The manifest is the person's to change, so the kubelet restarts it by itself: one node after the other.
     on_node "$1" '
         tries=0
@@ -66,11 +67,11 @@ sign_with_the_new() {
 # --- 1 and 3: what is trusted
 
 trust() { # FILE, everywhere
+    local files
     for node in "${nodes[@]}"; do
-        put "$node" $pki/ca.crt < "$1"
-        for each in $(kubeconfigs "$node"); do
-            embed "$node" "$each" certificate-authority-data < "$1"
-        done
+        put "$node" $pki/ca.crt "$1"
+        files=$(kubeconfigs "$node")
+        for each in $files; do embed "$node" "$each" certificate-authority-data "$1"; done
     done
     name=$(kubectl config view --minify -o jsonpath='{.clusters[0].name}')
     kubectl config set-cluster "$name" --certificate-authority="$1" --embed-certs > /dev/null
@@ -93,33 +94,47 @@ sign() {
 }
 request='openssl x509 -x509toreq -in "$1" -signkey "$2" -copy_extensions copy'
 
-renew_file() { # NODE CERTIFICATE KEY
-    get "$1" "$2" | is_of "$folder/old.crt" || return 0
-    local leaf
-    leaf=$(on_node "$1" "$request" "$2" "$3" | sign)
-    if [ "$2" = "$3" ]; then # one file with both, as the kubelet has it
-        leaf+=$'\n'$(get "$1" "$3" | openssl pkey)
+# Whether it is of the old CA, and so is to be renewed.
+is_old() { # NODE FILE, and its certificate in leaf.crt
+    if ! is_certificate "$folder/leaf.crt"; then
+        echo "$1: the certificate in $2 cannot be read: write the file back or have kubeadm make it anew, then run this again" >&2
+        exit 1
     fi
-    put "$1" "$2" <<< "$leaf"
+    is_of "$folder/old.crt" < "$folder/leaf.crt"
+}
+
+renew_file() { # NODE CERTIFICATE; its key is beside it, or in the same file, as the kubelet has it
+    local key=${2/%.crt/.key}
+    on_node "$1" 'openssl x509 -in "$1" || true' "$2" > "$folder/leaf.crt"
+    if ! is_old "$1" "$2"; then return; fi
+    on_node "$1" "$request" "$2" "$key" | sign > "$folder/leaf.new"
+    if [ "$2" = "$key" ]; then
+        rewrite "$1" "$2" '{ echo "$2"; openssl pkey -in "$file"; } > "$new"' "$(cat "$folder/leaf.new")"
+    else
+        put "$1" "$2" "$folder/leaf.new"
+    fi
 }
 
 renew_embedded() { # NODE KUBECONFIG
-    embedded "$1" "$2" client-certificate-data > "$folder/leaf.crt"
-    is_of "$folder/old.crt" < "$folder/leaf.crt" || return 0
+    local line
+    line=$(on_node "$1" 'sed -n "/^ *client-certificate-data:/p" "$1"' "$2")
+    if [ -z "$line" ]; then return; fi # it names a file, or there is a token
+    base64 -d <<< "${line##* }" > "$folder/leaf.crt" || true
+    if ! is_old "$1" "$2"; then return; fi
     on_node "$1" '
         umask 077; folder=$(mktemp -d); trap "rm -r $folder" EXIT
         for each in certificate key; do sed -n "s|^ *client-$each-data: ||p" "$1" | base64 -d > "$folder/$each"; done
         openssl x509 -x509toreq -in "$folder/certificate" -signkey "$folder/key" -copy_extensions copy' "$2" |
-        sign | embed "$1" "$2" client-certificate-data
+        sign > "$folder/leaf.new"
+    embed "$1" "$2" client-certificate-data "$folder/leaf.new"
 }
 
 renew_leaves() { # NODE
-    for each in $(there "$1" $pki/{apiserver,apiserver-kubelet-client,controller-manager,scheduler,kube-proxy}.crt /var/lib/kubelet/pki/kubelet.crt); do
-        renew_file "$1" "$each" "${each%.crt}.key"
-    done
-    current=/var/lib/kubelet/pki/kubelet-client-current.pem
-    renew_file "$1" $current $current
-    for each in $(kubeconfigs "$1"); do renew_embedded "$1" "$each"; done
+    local files
+    files=$(there "$1" $pki/{apiserver,apiserver-kubelet-client,controller-manager,scheduler,kube-proxy}.crt /var/lib/kubelet/pki/{kubelet.crt,kubelet-client-current.pem})
+    for each in $files; do renew_file "$1" "$each"; done
+    files=$(kubeconfigs "$1")
+    for each in $files; do renew_embedded "$1" "$each"; done
 }
 
 renew_administrator() {
@@ -165,7 +180,7 @@ main() { # read whole before it begins
 
     touch "$folder/dropping"
     trust "$folder/new.crt"
-    for node in "${planes[@]}"; do put "$node" $pki/ca.key < "$folder/new.key"; done # for kubeadm
+    for node in "${planes[@]}"; do put "$node" $pki/ca.key "$folder/new.key"; done # for kubeadm
     await cluster.known "$new" "only the new CA is trusted"
 }
 

@@ -11,11 +11,12 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 folder=${1:?usage: rotate-service-account-keys.sh FOLDER}
 pki=/etc/kubernetes/pki
-read -ra planes <<< "$(control_plane_nodes)"
+names=$(control_plane_nodes)
+read -ra planes <<< "$names"
 
 # As the policy's status names a key: SHA-256 of its public part, which is a token's "kid" in hexadecimal.
 fingerprint() { openssl pkey -pubin -in "$1" -outform DER | sha256sum | cut -d' ' -f1; }
-everywhere() { for node in "${planes[@]}"; do put "$node" "$1" < "$2"; done; }
+everywhere() { for node in "${planes[@]}"; do put "$node" "$1" "$2"; done; }
 
 main() { # read whole before it begins
     mkdir -p "$folder" && chmod 0700 "$folder"

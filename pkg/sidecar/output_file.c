@@ -67,8 +67,8 @@ static bool is_there(const struct cr_output_spec *spec, const struct cr_buf *con
     struct stat is;
     CR_CLEANUP(cr_buf) struct cr_buf old = {.secret = true};
     return lstat(spec->path, &is) == 0 && S_ISREG(is.st_mode) && (size_t)is.st_size == content->len &&
-           has_rights(spec, &is) && cr_file_read(spec->path, content->len, &old, NULL) && old.len == content->len &&
-           memcmp(cr_buf_text(&old), cr_buf_text(content), content->len) == 0;
+           has_rights(spec, &is) && cr_file_read(spec->path, content->len, &old, NULL) &&
+           old.len == content->len && memcmp(cr_buf_text(&old), cr_buf_text(content), content->len) == 0;
 }
 
 /* --- what is put there --- */
@@ -84,17 +84,26 @@ static bool write_all(int fd, const struct cr_buf *content)
     return true;
 }
 
-/* The mode last: a change of the owner may take bits of it. */
+/* What cannot be read would be written, and counted as changed, at each reading. */
+static bool can_be_read(const struct cr_output_staged *staged, struct cr_error *err)
+{
+    cr_autofd int fd = openat(staged->fd, staged->beside, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    return fd >= 0 ||
+           fail("read it again (of another owner, that needs the capability DAC_READ_SEARCH beside CHOWN)", errno, err);
+}
+
+/* The mode first: the mode of another's file is not ours to change. A change of the owner takes no bits of one that
+ * config.c allows. */
 static bool fill(int fd, const struct cr_output_spec *spec, const struct cr_buf *content, struct cr_error *err)
 {
     bool own = spec->owner >= 0 || spec->group >= 0;
     if (!write_all(fd, content))
         return fail("write it", errno, err);
+    if (fchmod(fd, spec->mode) != 0)
+        return fail("give it its mode", errno, err);
     if (own && fchown(fd, spec->owner < 0 ? (uid_t)-1 : (uid_t)spec->owner,
                       spec->group < 0 ? (gid_t)-1 : (gid_t)spec->group) != 0)
         return fail("give it its owner (that needs the capability CHOWN, or the same user)", errno, err);
-    if (fchmod(fd, spec->mode) != 0)
-        return fail("give it its mode", errno, err);
     return fsync(fd) == 0 || fail("write it to the disk", errno, err);
 }
 
@@ -106,7 +115,9 @@ static bool make_beside(struct cr_output_staged *staged, const struct cr_output_
     cr_autofd int fd =
         openat(staged->fd, staged->beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
     staged->is_beside = fd >= 0;
-    return fd < 0 ? fail("write beside it", errno, err) : fill(fd, spec, content, err);
+    if (fd < 0)
+        return fail("write beside it", errno, err);
+    return fill(fd, spec, content, err) && can_be_read(staged, err);
 }
 
 bool cr_output_file_stage(const struct cr_output_spec *spec, const struct cr_buf *content, struct cr_output_staged *out,

@@ -9,9 +9,13 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -330,6 +334,53 @@ static void what_cannot_be_written_is_named(void **state)
     }
 }
 
+static bool keep_capabilities(uint32_t kept)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{.effective = kept, .permitted = kept}};
+    return syscall(SYS_capset, &head, data) == 0;
+}
+
+/* 0: as it should be. words: of the refusal; NULL: it is written, and the second time found as it should be. */
+static int write_with_capabilities(const struct scene *s, uint32_t kept, const char *words)
+{
+    bool changed = false;
+    struct cr_error err = {0};
+    if (!keep_capabilities(kept))
+        return 2;
+    bool good = try_write(s, &changed, &err);
+    if (words)
+        return !good && err.kind == CR_ERR_FORBIDDEN && strstr(err.text, words) && !exists(s, "out") ? 0 : 3;
+    return good && try_write(s, &changed, &err) && !changed ? 0 : 4;
+}
+
+static void another_owner_takes_the_two_capabilities_of_the_documents(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t kept;
+        const char *words;
+    } cases[] = {
+        {0, "capability CHOWN"},
+        {CAP_TO_MASK(CAP_CHOWN), "capability DAC_READ_SEARCH"},
+        {CAP_TO_MASK(CAP_CHOWN) | CAP_TO_MASK(CAP_DAC_READ_SEARCH), NULL},
+    };
+    if (geteuid() != 0)
+        skip();
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct scene s;
+        int status = 0;
+        begin(&s, "{type: PEM, path: @/out, parts: [privateKey], owner: 12345, group: 12345, mode: \"0400\"}");
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(write_with_capabilities(&s, cases[i].kept, cases[i].words));
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+        end(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +393,7 @@ int main(void)
         cmocka_unit_test(a_full_disk_leaves_the_old_file),
         cmocka_unit_test(one_that_cannot_be_written_holds_the_others_back),
         cmocka_unit_test(what_cannot_be_written_is_named),
+        cmocka_unit_test(another_owner_takes_the_two_capabilities_of_the_documents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,7 +54,7 @@ static bool make_pem(const struct cr_output_spec *spec, const struct cr_reading 
 /* One line, as editors and kubectl leave them. */
 static bool read_password(const char *path, struct cr_buf *out, struct cr_error *err)
 {
-    if (!cr_file_read(path, PASSWORD_FILE_MAX, out, err))
+    if (!cr_file_read_regular(path, PASSWORD_FILE_MAX, out, err))
         return false;
     while (out->len && strchr("\r\n", out->data[out->len - 1]))
         out->data[--out->len] = '\0';

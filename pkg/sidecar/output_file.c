@@ -67,7 +67,7 @@ static bool is_there(const struct cr_output_spec *spec, const struct cr_buf *con
     struct stat is;
     CR_CLEANUP(cr_buf) struct cr_buf old = {.secret = true};
     return lstat(spec->path, &is) == 0 && S_ISREG(is.st_mode) && (size_t)is.st_size == content->len &&
-           has_rights(spec, &is) && cr_file_read(spec->path, content->len, &old, NULL) &&
+           has_rights(spec, &is) && cr_file_read_regular(spec->path, content->len, &old, NULL) &&
            old.len == content->len && memcmp(cr_buf_text(&old), cr_buf_text(content), content->len) == 0;
 }
 

@@ -32,7 +32,7 @@ CR_DEFINE_DISPOSE(parts, struct parts, parts_dispose)
 
 static bool read_if_named(const char *path, struct cr_buf *out, struct cr_error *err)
 {
-    return !path || cr_file_read(path, FILE_MAX, out, err);
+    return !path || cr_file_read_regular(path, FILE_MAX, out, err);
 }
 
 /* A file is sent as it is: what looks like a placeholder in it may be the program's own. */
@@ -40,7 +40,7 @@ static bool read_body(const struct cr_trigger_job *job, struct cr_buf *out, stru
 {
     const char *text = job->spec->http.body;
     if (job->spec->http.body_file)
-        return cr_file_read(job->spec->http.body_file, FILE_MAX, out, err);
+        return cr_file_read_regular(job->spec->http.body_file, FILE_MAX, out, err);
     return !text || cr_trigger_text(job, text, CR_TRIGGER_SECRET, out, err);
 }
 

@@ -92,7 +92,7 @@ static struct cr_resp_value first_word(const struct cr_resp_value *answer)
 
 static bool read_password(const struct cr_trigger_job *job, struct cr_buf *out, struct cr_error *err)
 {
-    if (!cr_file_read(job->spec->redis.password_file, PASSWORD_MAX, out, err))
+    if (!cr_file_read_regular(job->spec->redis.password_file, PASSWORD_MAX, out, err))
         return false;
     while (out->len && strchr("\r\n", out->data[out->len - 1]))
         out->data[--out->len] = '\0';

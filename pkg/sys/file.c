@@ -51,14 +51,29 @@ static void cut_back(struct cr_buf *out, size_t len)
     out->data[len] = '\0';
 }
 
-bool cr_file_read(const char *path, size_t max, struct cr_buf *out, struct cr_error *err)
+static bool read_whole(int fd, const char *path, size_t max, struct cr_buf *out, struct cr_error *err)
 {
-    cr_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
-        return cr_error_set_file(err, path);
     size_t before = out->len;
     if (read_all(fd, path, max, out, err))
         return true;
     cut_back(out, before);
     return false;
+}
+
+bool cr_file_read(const char *path, size_t max, struct cr_buf *out, struct cr_error *err)
+{
+    cr_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    return fd < 0 ? cr_error_set_file(err, path) : read_whole(fd, path, max, out, err);
+}
+
+bool cr_file_read_regular(const char *path, size_t max, struct cr_buf *out, struct cr_error *err)
+{
+    struct stat is;
+    cr_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &is) != 0)
+        return cr_error_set_file(err, path);
+    if (!S_ISREG(is.st_mode))
+        return cr_error_set(err, CR_ERR_INVALID, "%s: is %s, a file is expected", path,
+                            S_ISDIR(is.st_mode) ? "a folder" : "no regular file");
+    return read_whole(fd, path, max, out, err);
 }

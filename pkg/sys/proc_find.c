@@ -149,7 +149,7 @@ static bool parse_pid(const char *path, const char *text, pid_t *pid, struct cr_
 static bool read_pid_file(const char *path, pid_t *pid, struct cr_error *err)
 {
     CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
-    if (!cr_file_read(path, PID_FILE_MAX, &text, err))
+    if (!cr_file_read_regular(path, PID_FILE_MAX, &text, err))
         return false;
     cr_buf_puts(&text, ""); /* an empty file has a text, too */
     const char *content = cr_buf_text(&text) + strspn(cr_buf_text(&text), " \t");

@@ -13,7 +13,7 @@
 bool cr_proc_find(const char *name, struct cr_proc *out, struct cr_error *err) CR_MUST_USE;
 /* The process with the pid that stands on the first line of a file. Errors: NotFound (no file, no pid in it, no such
  * process, or one that is younger than the file, by the wall clock: then out is that one), Invalid (this process),
- * those of cr_file_read. */
+ * those of cr_file_read_regular. */
 bool cr_proc_find_by_file(const char *path, struct cr_proc *out, struct cr_error *err) CR_MUST_USE;
 
 struct cr_procs {

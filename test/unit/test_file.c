@@ -123,12 +123,37 @@ static void a_pipe_is_read_to_its_end(void **state)
     close(ends[0]);
 }
 
+/* Nobody writes into it: who opens it as a file waits for ever. */
+static void only_a_regular_file_is_read_where_another_program_may_put_it(void **state)
+{
+    cr_autofree char *file = write_file(*state, "42\n", 3);
+    cr_autofree char *pipe = cr_asprintf("%s/pipe", (char *)*state);
+    const char *const others[] = {pipe, *state, "/dev/null"};
+    CR_CLEANUP(cr_buf) struct cr_buf out = CR_BUF_INIT(0);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    alarm(10);
+    assert_true(cr_file_read_regular(file, 100, &out, NULL));
+    assert_string_equal(out.data, "42\n");
+    for (size_t i = 0; i < cr_array_len(others); i++) {
+        struct cr_error err = {0};
+        assert_false(cr_file_read_regular(others[i], 100, &out, &err));
+        assert_int_equal(err.kind, CR_ERR_INVALID);
+        assert_non_null(strstr(err.text, i == 1 ? "is a folder" : "is no regular file"));
+    }
+    alarm(0);
+    unlink(pipe);
+    unlink(file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_is_read_whole_up_to_its_cap), cmocka_unit_test(what_was_in_the_buffer_stays),
-        cmocka_unit_test(the_cap_of_the_buffer_holds_too),    cmocka_unit_test(errors_have_the_kind_of_their_cause),
+        cmocka_unit_test(a_file_is_read_whole_up_to_its_cap),
+        cmocka_unit_test(what_was_in_the_buffer_stays),
+        cmocka_unit_test(the_cap_of_the_buffer_holds_too),
+        cmocka_unit_test(errors_have_the_kind_of_their_cause),
         cmocka_unit_test(a_pipe_is_read_to_its_end),
+        cmocka_unit_test(only_a_regular_file_is_read_where_another_program_may_put_it),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -102,10 +102,29 @@ static void those_of_another_proc_are_found_by_name(void **state)
     assert_int_equal(err.kind, CR_ERR_TRANSIENT);
 }
 
+/* The program has its volume: a pipe in the place of its pid file would hold us until somebody writes into it. */
+static void a_pid_file_that_is_a_pipe_holds_nobody(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/certroll-pid-XXXXXX";
+    char path[64];
+    struct cr_proc found;
+    struct cr_error err = {0};
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/pid", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    alarm(10);
+    assert_false(cr_proc_find_by_file(path, &found, &err));
+    alarm(0);
+    assert_int_equal(err.kind, CR_ERR_INVALID);
+    unlink(path);
+    rmdir(folder);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(children_are_those_that_run),
-                                       cmocka_unit_test(those_of_another_proc_are_found_by_name),
-                                       cmocka_unit_test(another_start_is_another_process)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(children_are_those_that_run), cmocka_unit_test(those_of_another_proc_are_found_by_name),
+        cmocka_unit_test(a_pid_file_that_is_a_pipe_holds_nobody), cmocka_unit_test(another_start_is_another_process)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/flags.h"
 #include "base/strings.h"
+#include "controlplane/agent/node_lease.h"
 #include "controlplane/agent/shell_words.h"
 
 const char flags_help[] =
@@ -29,7 +30,7 @@ const char flags_help[] =
     "                                 restart kubelet\"; words are split as a shell does, no shell is run (default: "
     "the\n"
     "                                 kubelet is not restarted)\n"
-    "      --kubelet-restart-timeout TIME    for that command (default 1m)\n"
+    "      --kubelet-restart-timeout TIME    for that command, at most 20s (default 20s)\n"
     "      --count-tokens             read the service account tokens of the node's pods, to count them by their keys\n"
     "                                 (default true; false: they are reported as unknown)\n"
     "      --step-deadline TIME       a restart that is not proved by then has failed (default 5m)\n"
@@ -147,6 +148,12 @@ static bool check_use(struct flags *flags, struct cr_error *err)
         return true;
     if (!flags->inspect && (flags->json || flags->kubelet_version))
         return cr_error_set(err, CR_ERR_INVALID, "--json and --kubelet-version are inspect's");
+    if (flags->command_timeout_ms > cr_node_lease_times.renew_ms)
+        return cr_error_set(
+            err, CR_ERR_INVALID,
+            "--kubelet-restart-timeout must be at most %d s: the Lease that holds other nodes back is not "
+            "renewed while the command runs",
+            (int)(cr_node_lease_times.renew_ms / 1000));
     return flags->inspect || (flags->node_name && *flags->node_name) ||
            cr_error_set(err, CR_ERR_INVALID, "give --node-name, or $NODE_NAME: the Node whose report this is");
 }
@@ -159,7 +166,7 @@ bool flags_parse(int argc, char **argv, struct flags *flags, struct cr_error *er
         .root = "",
         .proc = "/proc",
         .count_tokens = true,
-        .command_timeout_ms = 60 * 1000,
+        .command_timeout_ms = cr_node_lease_times.renew_ms,
         .step_deadline_ms = 5 * 60 * 1000,
         .metrics_address = "127.0.0.1:9951",
         .log_level = CR_LOG_INFO,

@@ -185,6 +185,7 @@ def test_inspect_says_what_is_reported(node: PaperNode, start: Callable[..., Age
         ([], "give --node-name, or $NODE_NAME"),
         (["--node-name=a", "--allow-restart=etcd,kubelte"], "--allow-restart 'kubelte': there are kube-apiserver,"),
         (["--node-name=a", "--kubelet-restart-command=a | b"], "is more than one command with plain words: no shell runs it"),
+        (["--node-name=a", "--kubelet-restart-timeout=21s"], "--kubelet-restart-timeout must be at most 20 s"),
         (["--node-name=a", "--root=host"], "--root must be an absolute path"),
         (["--node-name=a", "--json"], "--json and --kubelet-version are inspect's"),
         (["look"], "there is no command 'look': there are run and inspect"),

@@ -21,6 +21,36 @@ static void *run_loop(void *loop)
     return NULL;
 }
 
+/* A Lease, and who answers for it. */
+struct scene {
+    struct fake_api api;
+    struct cr_loop *loop;
+    struct cr_client *client;
+    pthread_t thread;
+    struct cr_node_lease *lease;
+};
+
+static void begin(struct scene *s, const struct fake_answer *script, size_t len, const struct cr_election_times *times)
+{
+    assert_true(fake_api_start(&s->api, script, len));
+    s->loop = cr_loop_new();
+    s->client = fake_client(s->loop, s->api.port);
+    assert_int_equal(pthread_create(&s->thread, NULL, run_loop, s->loop), 0);
+    s->lease = cr_node_lease_new(s->client, "one", times);
+}
+
+static void end(struct scene *s)
+{
+    cr_node_lease_free(s->lease);
+    cr_loop_stop(s->loop);
+    pthread_join(s->thread, NULL);
+    cr_client_free(s->client);
+    cr_loop_free(s->loop);
+    fake_api_stop(&s->api);
+    if (s->api.problem[0])
+        fail_msg("%s", s->api.problem);
+}
+
 /* After the deadline another node may act, so this one begins nothing before it has the Lease again. */
 static void it_is_held_for_so_long_and_no_longer(void **state)
 {
@@ -30,35 +60,47 @@ static void it_is_held_for_so_long_and_no_longer(void **state)
         {.expect = "POST ", .has = "\"holderIdentity\":\"one_certroll-node-agent\"", .body = LEASE_OF("one", "1")},
         {.expect = "GET ", .body = LEASE_OF("two", "2")},
     };
-    struct fake_api api;
+    struct scene s;
     struct cr_error err = {0};
-    pthread_t thread;
-    assert_true(fake_api_start(&api, script, cr_array_len(script)));
-    CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
-    struct cr_client *client = fake_client(loop, api.port);
-    assert_int_equal(pthread_create(&thread, NULL, run_loop, loop), 0);
-    struct cr_node_lease *lease = cr_node_lease_new(client, "one", &short_times);
-    assert_false(cr_node_lease_is_held(lease));
-    assert_true(cr_node_lease_acquire(lease, &err));
-    assert_true(cr_node_lease_is_held(lease));
+    begin(&s, script, cr_array_len(script), &short_times);
+    assert_false(cr_node_lease_is_held(s.lease));
+    assert_true(cr_node_lease_acquire(s.lease, &err));
+    assert_true(cr_node_lease_is_held(s.lease));
     usleep((useconds_t)short_times.renew_ms * 1000);
-    assert_false(cr_node_lease_is_held(lease));
-    assert_true(cr_node_lease_is_claimed(lease));
-    assert_false(cr_node_lease_acquire(lease, &err));
+    assert_false(cr_node_lease_is_held(s.lease));
+    assert_true(cr_node_lease_is_claimed(s.lease));
+    assert_false(cr_node_lease_acquire(s.lease, &err));
     assert_int_equal(err.kind, CR_ERR_CONFLICT);
     assert_non_null(strstr(err.text, "is held by two_certroll-node-agent"));
-    assert_false(cr_node_lease_is_held(lease));
-    cr_node_lease_free(lease);
-    cr_loop_stop(loop);
-    pthread_join(thread, NULL);
-    cr_client_free(client);
-    fake_api_stop(&api);
-    if (api.problem[0])
-        fail_msg("%s", api.problem);
+    assert_false(cr_node_lease_is_held(s.lease));
+    end(&s);
+}
+
+/* Before an act that blocks: what is left of an older renewal is not enough. */
+static void before_a_long_act_it_is_renewed_however_fresh(void **state)
+{
+    (void)state;
+    static const struct fake_answer script[] = {
+        {.expect = "GET ", .status = 404, .body = STATUS("NotFound")},
+        {.expect = "POST ", .body = LEASE_OF("one", "1")},
+        {.expect = "PATCH ", .has = "\"holderIdentity\":\"one_certroll-node-agent\"", .body = LEASE_OF("one", "2")},
+        {.expect = "PATCH ", .status = 403, .body = STATUS("Forbidden")},
+    };
+    struct scene s;
+    struct cr_error err = {0};
+    begin(&s, script, cr_array_len(script), NULL);
+    assert_true(cr_node_lease_acquire(s.lease, &err));
+    assert_true(cr_node_lease_acquire(s.lease, &err)); /* asks nobody */
+    assert_true(cr_node_lease_renew(s.lease, &err));
+    assert_false(cr_node_lease_renew(s.lease, &err));
+    assert_int_equal(err.kind, CR_ERR_FORBIDDEN);
+    assert_true(cr_node_lease_is_held(s.lease));
+    end(&s);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(it_is_held_for_so_long_and_no_longer)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(it_is_held_for_so_long_and_no_longer),
+                                       cmocka_unit_test(before_a_long_act_it_is_renewed_however_fresh)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,6 +148,20 @@ static void try_again_later(struct cr_node_agent *agent, const struct cr_error *
     cr_strset(&agent->report.act.message, err->text);
 }
 
+/* Nobody renews the Lease while the kubelet's command runs, so it is written just before; cmd/node-agent/flags.c bounds
+ * the command by what that gives. A manifest is put in place at once. */
+static bool has_time_for(struct cr_node_agent *agent, const struct cr_node_program *program)
+{
+    struct cr_error err = {0};
+    if (program->manifest)
+        return true;
+    if (!cr_node_agent_may_ask(agent))
+        return false;
+    bool ours = cr_node_lease_renew(agent->lease, &err);
+    cr_node_agent_note_answer(agent, "turn", ours || err.kind == CR_ERR_CONFLICT, &err);
+    return ours;
+}
+
 static bool begin(struct cr_node_agent *agent, const struct cr_node_survey *survey)
 {
     struct cr_error err = {0};
@@ -158,6 +172,8 @@ static bool begin(struct cr_node_agent *agent, const struct cr_node_survey *surv
         return false;
     }
     if (agent->tried_ms && cr_clock_monotonic_ms() < agent->tried_ms + TRY_AGAIN_MS)
+        return false;
+    if (!has_time_for(agent, program))
         return false;
     if (cr_node_restart_begin(&agent->options.layout, &survey->look, program, act, &agent->options.allowed, &err)) {
         agent->begun = true;

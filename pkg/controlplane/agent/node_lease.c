@@ -74,12 +74,9 @@ static bool explain(const struct cr_node_lease *lease, const struct cr_error *pr
                         holder && *holder ? holder : "another");
 }
 
-bool cr_node_lease_acquire(struct cr_node_lease *lease, struct cr_error *err)
+static void go_round(struct cr_node_lease *lease, struct cr_error *problem)
 {
-    struct cr_error problem = {0};
     begin_again_if_lost(&lease->rules);
-    if (is_fresh(lease))
-        return true;
     enum cr_election_step step = cr_election_begin(&lease->rules, cr_clock_boot_ms());
     if (step == CR_ELECTION_LOST) { /* it had run out: it is looked at as one that never was ours */
         begin_again_if_lost(&lease->rules);
@@ -87,8 +84,24 @@ bool cr_node_lease_acquire(struct cr_node_lease *lease, struct cr_error *err)
     }
     const struct cr_lease_place place = place_of(lease);
     while (step != CR_ELECTION_WAIT && step != CR_ELECTION_LOST)
-        step = cr_election_request(&lease->rules, step, &place, &problem);
+        step = cr_election_request(&lease->rules, step, &place, problem);
+}
+
+bool cr_node_lease_acquire(struct cr_node_lease *lease, struct cr_error *err)
+{
+    struct cr_error problem = {0};
+    if (is_fresh(lease))
+        return true;
+    go_round(lease, &problem);
     return cr_node_lease_is_held(lease) || explain(lease, &problem, err);
+}
+
+bool cr_node_lease_renew(struct cr_node_lease *lease, struct cr_error *err)
+{
+    struct cr_error problem = {0};
+    int64_t now_ms = cr_clock_boot_ms();
+    go_round(lease, &problem);
+    return (cr_node_lease_is_held(lease) && lease->rules.renewed_ms >= now_ms) || explain(lease, &problem, err);
 }
 
 bool cr_node_lease_release(struct cr_node_lease *lease, struct cr_error *err)

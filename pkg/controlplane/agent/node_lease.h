@@ -32,6 +32,9 @@ CR_DEFINE_CLEANUP(cr_node_lease, struct cr_node_lease, cr_node_lease_free)
 /* Acquires the Lease, or renews it when that is due; blocks for some requests. True: it is held, and an act may begin
  * now. Errors: Conflict (another node holds it; names the node); those of the requests. */
 bool cr_node_lease_acquire(struct cr_node_lease *lease, struct cr_error *err) CR_MUST_USE;
+/* Renews it however fresh it is. True: it was written just now, so that nobody takes it over before all of its time has
+ * passed: for an act that blocks, which may take times.renew_ms. Errors: likewise. */
+bool cr_node_lease_renew(struct cr_node_lease *lease, struct cr_error *err) CR_MUST_USE;
 /* Whether an act may begin at this moment. */
 bool cr_node_lease_is_held(const struct cr_node_lease *lease);
 /* Whether it is held or may be: there is something to release. */

@@ -145,6 +145,10 @@ static void who_may_write_one_object_makes_no_other_trust_a_ca(void **state)
          "Issue, "
          "issue: {dnsNames: [web]}}}]",
          "mesh", true, true, false, false},
+        {"there, of a mirrored leaf, whose writer could write the source", "ClusterTrustDomain",
+         "authority: {type: Issue, issue: {caSecretName: ca}}, " MIRROR_IN_A, "mesh", true, true, false, true},
+        {"there, of one that does not consent", "ClusterTrustDomain",
+         "authority: {type: Issue, issue: {caSecretName: ca}}, " MIRROR_IN_A, "mesh", true, false, false, false},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         struct domain_scene s;

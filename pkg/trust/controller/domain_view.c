@@ -26,12 +26,12 @@ static void forget(struct cr_domain_objects *objects)
 /* --- CAs --- */
 
 /* An account that can write a leaf's Secret could also write its source, or the CA Secret of a TrustDomain: what it
- * puts there is worth as much. The cluster kind's own CA is in another namespace, a ConfigMap may have other writers,
- * and a namespace that has not consented has asked for nothing. */
+ * puts there is worth as much. The CA that issues leaves of the cluster kind is in another namespace, a ConfigMap may
+ * have other writers, and a namespace that has not consented has asked for nothing. */
 static bool vouches(const struct cr_domain_objects *objects, const struct cr_domain_item *item)
 {
-    const struct cr_domain *domain = objects->domain;
-    return item->is_leaf && !item->closed && (!domain->cluster || domain->authority == CR_AUTHORITY_EXTERNAL);
+    return item->is_leaf && !item->closed &&
+           (!objects->domain->cluster || cr_domain_item_leaf(objects, item)->source == CR_LEAF_MIRROR);
 }
 
 static void add_published(struct cr_domain_objects *objects, const struct cr_domain_item *item,

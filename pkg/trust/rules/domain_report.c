@@ -124,18 +124,12 @@ static void report_object(struct domain_ctx *ctx, size_t at)
 
 /* --- CAs --- */
 
-static bool is_part(const struct domain_ctx *ctx, size_t ca, enum cr_ca_part part)
+/* False: it is none. */
+static bool find_part(const struct domain_ctx *ctx, size_t ca, enum cr_ca_part *part)
 {
     bool next = ctx->has_next && ctx->world->authority.next_ca == ca;
-    switch (part) {
-    case CR_CA_NEXT:
-        return next;
-    case CR_CA_CURRENT:
-        return ctx->current[ca] && !next;
-    case CR_CA_PREVIOUS:
-        break;
-    }
-    return ctx->anywhere[ca] && !ctx->current[ca] && !cr_domain_is_expired(ctx, ca);
+    *part = next ? CR_CA_NEXT : ctx->current[ca] ? CR_CA_CURRENT : CR_CA_PREVIOUS;
+    return *part != CR_CA_PREVIOUS || (ctx->anywhere[ca] && !cr_domain_is_expired(ctx, ca));
 }
 
 /* Without a CA that shall be current. */
@@ -195,29 +189,97 @@ static void warn_of_issuer(struct domain_ctx *ctx, size_t ca)
                   cr_trust_problem_text(CR_TRUST_NEEDS_ISSUER, &(struct cr_trust_about){.ca = at_hand->subject}));
 }
 
-static void report_ca(struct domain_ctx *ctx, size_t ca, enum cr_ca_part part)
+static void report_ca(struct domain_ctx *ctx, size_t ca)
 {
     struct cr_domain_status *status = &ctx->plan->status;
     const struct cr_domain_ca *at_hand = &ctx->world->cas[ca];
-    if (status->cas_len == CR_DOMAIN_CAS_MAX)
-        return;
     struct cr_domain_ca_status *added = &status->cas[status->cas_len++];
-    *added = (struct cr_domain_ca_status){
-        .subject = cr_strdup_or_null(at_hand->subject), .part = part, .not_after_ms = at_hand->not_after_ms};
+    *added = (struct cr_domain_ca_status){.subject = cr_strdup_or_null(at_hand->subject),
+                                          .not_after_ms = at_hand->not_after_ms};
+    (void)find_part(ctx, ca, &added->part);
     memcpy(added->fingerprint, at_hand->fingerprint, sizeof added->fingerprint);
     report_needed(ctx, ca, added);
     warn_of_issuer(ctx, ca);
 }
 
-/* What is not on record may count as somebody else's: those that leaves need come first, however many a source has. */
-static void report_cas(struct domain_ctx *ctx)
+/* --- those that are on record --- */
+
+/* Those that leaves need, by their parts, then all others. Owned. */
+static size_t *list_by_part(const struct domain_ctx *ctx, size_t *len)
 {
-    cr_domain_status_forget_cas(&ctx->plan->status);
+    size_t *order = cr_calloc(ctx->world->cas_len + 1, sizeof *order);
+    enum cr_ca_part found;
+    *len = 0;
     for (int others = 0; others <= 1; others++)
         for (int part = CR_CA_NEXT; part <= CR_CA_PREVIOUS; part++)
             for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
-                if (ctx->needed[ca] != others && is_part(ctx, ca, (enum cr_ca_part)part))
-                    report_ca(ctx, ca, (enum cr_ca_part)part);
+                if (ctx->needed[ca] != others && find_part(ctx, ca, &found) && found == (enum cr_ca_part)part)
+                    order[(*len)++] = ca;
+    return order;
+}
+
+/* There is room for a limited number. */
+struct picks {
+    const size_t *order;
+    size_t len;
+    bool *picked; /* [cas_len] */
+    size_t picked_len;
+};
+
+static void pick(struct picks *picks, size_t ca)
+{
+    if (picks->picked[ca] || picks->picked_len == CR_DOMAIN_CAS_MAX)
+        return;
+    picks->picked[ca] = true;
+    picks->picked_len++;
+}
+
+/* One that it verifies against, a root if there is one. */
+static void pick_for_leaf(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *leaf, struct picks *picks)
+{
+    size_t best = ctx->world->cas_len;
+    for (size_t i = 0; i < picks->len; i++) {
+        size_t ca = picks->order[i];
+        if (!cr_domain_leaf_verifies(leaf, ca))
+            continue;
+        if (picks->picked[ca])
+            return;
+        if (best == ctx->world->cas_len || (ctx->world->cas[ca].root && !ctx->world->cas[best].root))
+            best = ca;
+    }
+    if (best < ctx->world->cas_len)
+        pick(picks, best);
+}
+
+/* The CA of a leaf in a source is in that source. */
+static void pick_for_leaves(const struct domain_ctx *ctx, enum cr_leaf_source source, struct picks *picks)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++) {
+        const struct cr_domain_object *object = &ctx->world->objects[i];
+        if (!cr_domain_keeps_cas(object) || cr_domain_leaf_of(ctx, i)->source != source)
+            continue;
+        pick_for_leaf(ctx, &object->published, picks);
+        pick_for_leaf(ctx, &object->previous, picks);
+    }
+}
+
+/* What is not on record may count as somebody else's, and one source may bring any number. So one CA for each leaf that
+ * is published, or kept to be put back, comes first; of those, leaves that the domain issues, since the Secrets of
+ * others vouch for their CAs. */
+static void report_cas(struct domain_ctx *ctx)
+{
+    size_t len;
+    cr_autofree size_t *order = list_by_part(ctx, &len);
+    cr_autofree bool *picked = cr_calloc(ctx->world->cas_len + 1, sizeof *picked);
+    struct picks picks = {.order = order, .len = len, .picked = picked};
+    pick_for_leaves(ctx, CR_LEAF_ISSUE, &picks);
+    pick_for_leaves(ctx, CR_LEAF_MIRROR, &picks);
+    for (size_t i = 0; i < len; i++)
+        pick(&picks, order[i]);
+    cr_domain_status_forget_cas(&ctx->plan->status);
+    for (size_t i = 0; i < len; i++)
+        if (picked[order[i]])
+            report_ca(ctx, order[i]);
 }
 
 void cr_domain_plan_report(struct domain_ctx *ctx)

@@ -13,7 +13,7 @@
 #include "base/strings.h"
 #include "trust/rules/domain_plan.h"
 
-enum { CAS = 18, OBJECTS = 4, HOUR = 3600 * 1000 };
+enum { CAS = 18, OBJECTS = 9, HOUR = 3600 * 1000 };
 static const int64_t now_ms = 1800000000000;
 static const int64_t year_ms = 365LL * 24 * HOUR;
 

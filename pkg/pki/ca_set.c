@@ -112,6 +112,30 @@ bool cr_ca_set_add(struct cr_ca_set *set, const struct cr_pem_input *in, const s
     return true;
 }
 
+static bool has_few_namesakes(const STACK_OF(X509) * certs, struct cr_error *err)
+{
+    for (int i = 0; i < sk_X509_num(certs); i++) {
+        int namesakes = 0;
+        const X509_NAME *name = X509_get_subject_name(sk_X509_value(certs, i));
+        for (int k = i; k < sk_X509_num(certs); k++)
+            namesakes += X509_NAME_cmp(X509_get_subject_name(sk_X509_value(certs, k)), name) == 0;
+        if (namesakes > CR_CA_SET_NAMESAKES_MAX)
+            return cr_error_set(err, CR_ERR_INVALID, "there are %d CAs of one name, more than the %d that are used",
+                                namesakes, CR_CA_SET_NAMESAKES_MAX);
+    }
+    return true;
+}
+
+bool cr_ca_set_affords(const struct cr_pem_input *in, struct cr_error *err)
+{
+    CR_OPENSSL_SCOPE;
+    CR_CLEANUP(cr_x509_list) STACK_OF(X509) *read = cr_x509_read(in, CR_BUNDLE_CAS_MAX, err);
+    for (int i = 0; read && i < sk_X509_num(read); i++)
+        if (!cr_paths_affords(sk_X509_value(read, i), err))
+            return false;
+    return read && has_few_namesakes(read, err);
+}
+
 static int compare_age(const void *a, const void *b)
 {
     const struct cr_ca_facts *x = &((const struct member *)a)->facts;
@@ -224,23 +248,32 @@ static struct cr_paths *paths_to(const struct cr_ca_set *set, STACK_OF(X509) * c
     return paths;
 }
 
+static bool verify_with_each(const struct cr_ca_set *set, STACK_OF(X509) * chain, int64_t now_ms, bool *verifies,
+                             struct cr_error *err)
+{
+    CR_CLEANUP(cr_paths) struct cr_paths *paths = paths_to(set, chain, err);
+    for (size_t i = 0; paths && i < set->len; i++)
+        if (!cr_paths_verify(paths, cr_paths_sent(chain) + i, CR_PATHS_WHEN_BOTH, now_ms, &verifies[i], NULL, err))
+            return false;
+    return paths;
+}
+
 bool cr_ca_set_verify(const struct cr_ca_set *set, const struct cr_pem_input *chain, int64_t now_ms,
                       struct cr_chain_facts *facts, bool *verifies, struct cr_error *err)
 {
     CR_OPENSSL_SCOPE;
+    *facts = (struct cr_chain_facts){0};
     CR_CLEANUP(cr_x509_list) STACK_OF(X509) *read = cr_x509_read(chain, CHAIN_MAX, err);
-    CR_CLEANUP(cr_paths) struct cr_paths *paths = read ? paths_to(set, read, err) : NULL;
-    if (!paths)
+    if (!read)
         return false;
     X509 *leaf = sk_X509_value(read, 0);
-    size_t sent = cr_paths_sent(read);
-    for (size_t i = 0; i < set->len; i++)
-        if (!cr_paths_verify(paths, sent + i, CR_PATHS_WHEN_BOTH, now_ms, &verifies[i], NULL, err))
-            return false;
     cr_x509_fingerprint(leaf, facts->fingerprint);
     facts->not_before_ms = cr_x509_not_before_ms(leaf);
     facts->not_after_ms = cr_x509_not_after_ms(leaf);
-    return true;
+    if (verify_with_each(set, read, now_ms, verifies, err))
+        return true;
+    memset(verifies, 0, set->len * sizeof *verifies);
+    return false;
 }
 
 bool cr_ca_set_knows_issuer(const struct cr_ca_set *set, const struct cr_pem_input *chain)

@@ -26,6 +26,12 @@ CR_DEFINE_CLEANUP(cr_ca_set, struct cr_ca_set, cr_ca_set_free)
  * added. */
 bool cr_ca_set_add(struct cr_ca_set *set, const struct cr_pem_input *in, const struct cr_strvec *only,
                    struct cr_error *err) CR_MUST_USE;
+/* Whether leaves can be verified with the CAs of a text beside them. Those that bear the name of a leaf's CA stand
+ * above that leaf, too, whoever has brought them, and if that passes a limit (paths.h) nobody knows what it verifies
+ * against. Errors: Invalid, one is beyond such a limit by itself, or there are more of one name than one text may
+ * bring; the text cannot be read. */
+enum { CR_CA_SET_NAMESAKES_MAX = 32 };
+bool cr_ca_set_affords(const struct cr_pem_input *in, struct cr_error *err) CR_MUST_USE;
 /* Adds what is to be trusted for a CA. chain: its certificate, with those above it. What is added is the root at the
  * top of it, else a root of trust (may be absent) that it verifies against, else the topmost that is there. Its
  * fingerprint into out.
@@ -57,7 +63,8 @@ struct cr_chain_facts {
 };
 /* verifies[len]: whether the first certificate of chain verifies at now_ms with that CA alone trusted, a root or not,
  * and the rest of the chain in between. What is not valid yet counts: clocks differ. Errors: Invalid, the chain cannot
- * be read. */
+ * be read, and then the facts are empty; or a limit of paths.h is passed, and then they are there, and verifies is all
+ * false, since half of the work is no answer. */
 bool cr_ca_set_verify(const struct cr_ca_set *set, const struct cr_pem_input *chain, int64_t now_ms,
                       struct cr_chain_facts *facts, bool *verifies, struct cr_error *err) CR_MUST_USE;
 /* Whether it verifies against one of the set at any time: against one that has expired, then. */

@@ -166,15 +166,20 @@ static void count_name_steps(struct cr_paths *paths)
     paths->name_steps_each = names * constraints; /* each at most 64 times 64 KiB */
 }
 
+bool cr_paths_affords(struct x509_st *cert, struct cr_error *err)
+{
+    const EVP_PKEY *key = X509_get0_pubkey(cert);
+    return !key || (check_size(cert, err) && cr_key_is_affordable(key, err));
+}
+
 /* One with a key that OpenSSL does not know verifies nothing. */
 static bool open_one(struct cr_paths *paths, struct candidate *one, const struct cr_paths_above *above,
                      struct cr_error *err)
 {
     X509 *x509 = above->x509 ? above->x509 : cr_certificate_x509(above->cert);
-    const EVP_PKEY *key = x509 ? X509_get0_pubkey(x509) : NULL;
-    if (!key)
+    if (!x509 || !X509_get0_pubkey(x509))
         return true;
-    if (!check_size(x509, err) || !cr_key_is_affordable(key, err))
+    if (!cr_paths_affords(x509, err))
         return false;
     one->x509 = x509;
     paths->nodes[paths->nodes_len++] = (size_t)(one - paths->items);

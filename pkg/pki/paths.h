@@ -52,6 +52,8 @@ struct cr_paths *cr_paths_new(struct x509_st *leaf, const struct cr_paths_above 
  * cr_paths_sent(chain). anchors: NULL for none. */
 struct cr_paths *cr_paths_of_chain(struct stack_st_X509 *chain, struct stack_st_X509 *anchors, bool between,
                                    struct cr_error *err) CR_MUST_USE;
+/* Whether it may stand above a leaf, by its size and its key. Errors: Invalid, the text names the limit. */
+bool cr_paths_affords(struct x509_st *cert, struct cr_error *err) CR_MUST_USE;
 /* How many certificates stand behind the first. */
 size_t cr_paths_sent(const struct stack_st_X509 *chain);
 

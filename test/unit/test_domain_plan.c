@@ -65,6 +65,14 @@ static const struct plan_case cases[] = {
     {"nor is one taken from it", "issue converged", "B",
      {{"ba", "1b", "*", .refused = CR_TRUST_OTHER_WRITER}, {"b", "2b", "*"}}, "", IDLE},
 
+    /* a leaf that is too costly to verify */
+    {"who trusts it is not known, so it is not replaced", "issue", "A", {{"a", "1$", "*"}, {"a", "2a", "*"}}, "", TRUSTING},
+    {"by that of its source neither", "", "ab", {{"ba", "1$", "*", "2b"}, {"ba", "3a", "*", "3a"}}, "", TRUSTING},
+    {"others are", "issue respec", "A", {{"a", "1$", "*"}, {"a", "2a", "*"}}, "1:a=I:as", TRUSTING},
+    {"once it has ended, it is", "", "ab", {{"ba", "1$x", "*", "2b"}, {"ba", "3a", "*", "3a"}}, "0:ba=M", SWITCHING},
+    {"it may need any CA, so none goes", "converged", "ab", {{"ba", "1b", "*", "1b"}, {"ba", "2$", "*", "2$"}}, "", IDLE},
+    {"new ones come", "converged", "ab", {{"a", "1a", "*", "2b"}, {"a", "2$", "*", "2$"}}, "0:ba 1:ba", TRUSTING},
+
     /* why a leaf is issued */
     {"its life", "issue", "A", {{"a", "1a~", "*"}}, "0:a=I:as", SWITCHING},
     {"its life, while the next CA has not arrived: by the current one", "issue staging", "AB", {{"ba", "1a~", "a"}},

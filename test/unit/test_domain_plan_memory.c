@@ -919,6 +919,19 @@ static void a_leaf_that_ends_with_its_ca_is_not_issued_again_and_again(void **st
     assert_true(plan.requeue_after_ms == 0 || plan.requeue_after_ms > HOUR);
 }
 
+static void a_leaf_that_is_too_costly_to_verify_is_named_with_what_waits_for_it(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {.spec = "issue", .cas = "A", .objects = {{"a", "1$", "*"}, {"a", "2a", "*"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    go_on(s, 0, &plan);
+    assert_int_equal(plan.status.objects[0].problem, CR_TRUST_MATERIAL_TOO_COSTLY);
+    assert_string_equal(plan.status.objects[0].problem_message, "it is too costly");
+    assert_non_null(strstr(plan.status.objects[0].waits_for, "who trusts the one that is published: it is too costly"));
+    assert_int_equal(plan.status.objects[1].problem, CR_TRUST_FINE);
+}
+
 /* What is not on record may be another program's, and nothing of it is written on. */
 static void the_cas_that_leaves_need_are_on_record_however_many_others_there_are(void **state)
 {
@@ -1010,6 +1023,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_read_stops_all),
         cmocka_unit_test(when_a_certificate_is_renewed),
         cmocka_unit_test(a_leaf_that_ends_with_its_ca_is_not_issued_again_and_again),
+        cmocka_unit_test(a_leaf_that_is_too_costly_to_verify_is_named_with_what_waits_for_it),
         cmocka_unit_test(the_cas_that_leaves_need_are_on_record_however_many_others_there_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,8 @@
 #include <cmocka.h>
 
 #include "pki/bundle.h"
+#include "pki/openssl_internal.h"
+#include "pki/paths.h"
 #include "support/domainscene.h"
 
 enum { HOUR_S = 3600, DAY_S = 24 * HOUR_S };
@@ -191,7 +193,9 @@ static char *too_many_cas(const struct test_cert *last)
 {
     CR_CLEANUP(cr_buf) struct cr_buf text = {0};
     for (int i = 0; i < CR_BUNDLE_CAS_MAX - 1; i++) {
-        AUTO_CERT each = make_ca(.cn = "x", .key_of = last);
+        char cn[16];
+        (void)snprintf(cn, sizeof cn, "x%d", i);
+        AUTO_CERT each = make_ca(.cn = cn, .key_of = last);
         cr_buf_puts(&text, each->cert_pem);
     }
     cr_buf_puts(&text, last->cert_pem);
@@ -231,6 +235,80 @@ static void one_team_s_cas_leave_room_for_those_of_all(void **state)
     assert_true(scene_ca(&s, old) < s.world.cas_len && view->bundle[scene_ca(&s, old)] && !view->bundle_foreign);
     assert_int_equal(scene_view(&s, "Secret", "a", "web")->source.problem, CR_TRUST_NO_CA);
     scene_end(&s);
+}
+
+/* With the names, key identifiers and extensions of a CA, newer, and with a key that costs too much. What signed it
+ * nobody asks. */
+static char *fake_of(const struct test_cert *ca)
+{
+    AUTO_CERT signer = make_ca(.cn = "signer");
+    EVP_PKEY *key = test_rsa_public(8200, 17);
+    X509 *fake = X509_dup(ca->x509);
+    assert_true(ASN1_TIME_set(X509_getm_notBefore(fake), time(NULL) - 60) && X509_set_pubkey(fake, key) &&
+                X509_sign(fake, signer->key, EVP_sha256()));
+    CR_CLEANUP(cr_buf) struct cr_buf pem = CR_BUF_INIT(CR_BUNDLE_BYTES_MAX);
+    struct cr_error err = {0};
+    assert_true(cr_x509_write(fake, &pem, &err));
+    X509_free(fake);
+    EVP_PKEY_free(key);
+    return cr_buf_steal(&pem);
+}
+
+static char *many_of_one_name(const struct test_cert *ca)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = {0};
+    for (int i = 0; i < CR_PATHS_CERTIFICATES_MAX; i++) {
+        AUTO_CERT each = make_ca(.cn = "ca", .key_of = ca, .from_s = -60);
+        cr_buf_puts(&text, each->cert_pem);
+    }
+    return cr_buf_steal(&text);
+}
+
+/* Else nobody would know who verifies the others' leaves, and nothing would protect them. */
+static void cas_that_make_others_leaves_too_costly_are_not_taken_from_a_source(void **state)
+{
+    (void)state;
+    AUTO_CERT ca = make_ca(.cn = "ca", .from_s = -DAY_S);
+    AUTO_CERT leaf = make(.cn = "web", .issuer = ca);
+    AUTO_CERT theirs = make_ca(.cn = "theirs");
+    AUTO_CERT other = make(.cn = "other", .issuer = theirs);
+    cr_autofree char *fake = fake_of(ca);
+    cr_autofree char *many = many_of_one_name(theirs);
+    const struct {
+        const char *fakes, *words;
+    } cases[] = {
+        {fake, "ca.crt: an RSA key of 8200 bits costs too much"},
+        {many, "ca.crt: there are 64 CAs of one name"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct domain_scene s;
+        scene_begin(
+            &s, "ClusterTrustDomain",
+            "leaves: [{name: other, namespace: a, source: {type: Mirror, mirror: {secretName: issued}}}, {name: "
+            "web, namespace: b, source: {type: Mirror, mirror: {secretName: issued}}}]");
+        for (size_t k = 0; k < 2; k++) {
+            cr_strvec_add(&s.namespaces, k ? "b" : "a");
+            cr_strvec_add(&s.consenting, k ? "b" : "a");
+        }
+        cr_autofree char *trust = test_concat(theirs->cert_pem, cases[i].fakes, NULL);
+        fake_store_put(&s.store, SECRET_PATH("a", "issued"),
+                       scene_secret(NULL, other->cert_pem, other->key_pem, trust));
+        fake_store_put(&s.store, SECRET_PATH("a", "other"), scene_secret("mesh", NULL, NULL, trust));
+        fake_store_put(&s.store, SECRET_PATH("b", "issued"),
+                       scene_secret(NULL, leaf->cert_pem, leaf->key_pem, ca->cert_pem));
+        fake_store_put(&s.store, SECRET_PATH("b", "web"),
+                       scene_secret("mesh", leaf->cert_pem, leaf->key_pem, ca->cert_pem));
+        scene_look(&s);
+        const struct cr_domain_leaf_view *source = &scene_view(&s, "Secret", "a", "other")->source;
+        const struct cr_domain_object *web = scene_view(&s, "Secret", "b", "web");
+        if (source->problem != CR_TRUST_MATERIAL_TOO_COSTLY || !strstr(source->problem_text, cases[i].words))
+            fail_msg("%s: %s", cases[i].words, cr_or_empty(source->problem_text));
+        assert_int_equal(s.world.cas_len, 1);
+        assert_int_equal(web->published.problem, CR_TRUST_FINE);
+        assert_int_equal(web->source.problem, CR_TRUST_FINE);
+        assert_true(web->published.verifies[scene_ca(&s, ca)] && web->source.verifies[scene_ca(&s, ca)]);
+        scene_end(&s);
+    }
 }
 
 static void what_may_be_written_and_what_not(void **state)
@@ -468,6 +546,7 @@ int main(void)
         cmocka_unit_test(a_source_s_own_cas_are_known_from_those_published_before),
         cmocka_unit_test(who_may_write_one_object_makes_no_other_trust_a_ca),
         cmocka_unit_test(one_team_s_cas_leave_room_for_those_of_all),
+        cmocka_unit_test(cas_that_make_others_leaves_too_costly_are_not_taken_from_a_source),
         cmocka_unit_test(what_may_be_written_and_what_not),
         cmocka_unit_test(the_cluster_kind_writes_where_it_has_consent),
         cmocka_unit_test(what_was_published_where_consent_has_gone_is_looked_at_while_a_ca_is_distrusted),

@@ -202,6 +202,70 @@ static void a_ca_without_which_somebody_would_be_cut_off_stays_and_it_is_said(vo
     scene_end(&s);
 }
 
+/* Each of two sources has as many CAs of the name as it may, all newer than the one that has signed the leaf. */
+static void put_namesakes(struct domain_scene *s, const struct test_cert *theirs, const struct test_cert *leaf)
+{
+    static const char *const sources[] = {SECRET_PATH("ns", "one"), SECRET_PATH("ns", "two")};
+    for (size_t i = 0; i < cr_array_len(sources); i++) {
+        CR_CLEANUP(cr_buf) struct cr_buf trust = {0};
+        cr_buf_puts(&trust, theirs->cert_pem);
+        for (int k = 0; k < CR_CA_SET_NAMESAKES_MAX; k++) {
+            AUTO_CERT each = make_ca(.cn = "ca", .key_of = theirs, .from_s = -HOUR_S);
+            cr_buf_puts(&trust, each->cert_pem);
+        }
+        fake_store_put(&s->store, sources[i], scene_secret(NULL, leaf->cert_pem, leaf->key_pem, trust.data));
+    }
+}
+
+/* OpenSSL takes the first of a name. */
+static void beside_a_leaf_that_is_too_costly_to_verify_new_cas_come_last(void **state)
+{
+    (void)state;
+    struct domain_scene s;
+    struct cr_error err = {0};
+    AUTO_CERT ca = make_ca(.cn = "ca", .from_s = -DAY_S);
+    AUTO_CERT leaf = make(.cn = "web", .issuer = ca);
+    AUTO_CERT theirs = make_ca(.cn = "theirs");
+    AUTO_CERT other = make(.cn = "other", .issuer = theirs);
+    scene_begin(
+        &s, "TrustDomain",
+        "leaves: [{name: web, source: {type: Mirror, mirror: {secretName: issued}}}, {name: a, source: {type: "
+        "Mirror, mirror: {secretName: one}}}, {name: b, source: {type: Mirror, mirror: {secretName: two}}}]" TRUST);
+    put_source(&s, leaf, ca->cert_pem);
+    put_namesakes(&s, theirs, other);
+    fake_store_put(&s.store, WEB, scene_secret("ns/mesh", leaf->cert_pem, leaf->key_pem, ca->cert_pem));
+    struct cr_json *trust = test_yaml("{metadata: {annotations: {certroll.dev/trust-domain: ns/mesh}}}");
+    cr_json_set_string(cr_json_object_in(trust, "data"), "ca.crt", ca->cert_pem);
+    fake_store_put(&s.store, CONFIGMAP_PATH("ns", "trust"), trust);
+    scene_look(&s);
+    assert_int_equal(s.world.cas_len, 2 * CR_CA_SET_NAMESAKES_MAX + 2);
+    const struct cr_domain_object *web = scene_view(&s, "Secret", "ns", "web");
+    assert_int_equal(web->published.problem, CR_TRUST_MATERIAL_TOO_COSTLY);
+    assert_non_null(strstr(web->published.problem_text, "more than 64 certificates"));
+    assert_true(web->published.not_after_ms > s.world.now_ms && web->published.costly && web->source.costly);
+    assert_int_equal(scene_view(&s, "Secret", "ns", "a")->source.problem, CR_TRUST_FINE);
+    cr_autofree bool *all = cr_calloc(s.world.cas_len, sizeof *all);
+    memset(all, true, s.world.cas_len * sizeof *all);
+    const struct {
+        const char *kind, *name;
+    } places[] = {{"ConfigMap", "trust"}, {"Secret", "web"}};
+    for (size_t i = 0; i < cr_array_len(places); i++) {
+        CR_CLEANUP(cr_domain_written) struct cr_domain_written made;
+        const struct cr_domain_write write = {.object = scene_object(&s, places[i].kind, "ns", places[i].name),
+                                              .bundle = all};
+        if (!cr_domain_objects_write(s.objects, &write, cr_clock_wall_ms(), &made, &err))
+            fail_msg("%s", err.text);
+        assert_int_equal(made.reason, CR_TRUST_BUNDLE_TOO_COSTLY);
+    }
+    cr_autofree char *beside = scene_text(&s, WEB, "ca.crt");
+    const char *published =
+        cr_json_string_at(fake_store_get(&s.store, CONFIGMAP_PATH("ns", "trust")), "data", "ca.crt");
+    assert_string_equal(beside, published);
+    assert_memory_equal(published, ca->cert_pem, strlen(ca->cert_pem));
+    assert_true(strlen(published) > CR_CA_SET_NAMESAKES_MAX * strlen(ca->cert_pem));
+    scene_end(&s);
+}
+
 static void the_bundle_is_the_new_cas_then_the_others_and_no_more_than_fits(void **state)
 {
     (void)state;
@@ -638,6 +702,7 @@ int main(void)
         cmocka_unit_test(what_somebody_wrote_meanwhile_is_looked_at_again),
         cmocka_unit_test(what_would_cut_somebody_off_is_not_written),
         cmocka_unit_test(a_ca_without_which_somebody_would_be_cut_off_stays_and_it_is_said),
+        cmocka_unit_test(beside_a_leaf_that_is_too_costly_to_verify_new_cas_come_last),
         cmocka_unit_test(the_bundle_is_the_new_cas_then_the_others_and_no_more_than_fits),
         cmocka_unit_test(what_is_published_is_kept_first_and_can_be_put_back),
         cmocka_unit_test(a_leaf_that_another_program_puts_there_was_not_issued),

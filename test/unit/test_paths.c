@@ -317,29 +317,6 @@ static struct test_cert *with_key(const char *cn, EVP_PKEY *key)
     return cert;
 }
 
-/* A random modulus, which need not be factored. */
-static EVP_PKEY *rsa_public(int bits, int exponent_bits)
-{
-    EVP_PKEY *key = NULL;
-    BIGNUM *n = BN_new();
-    BIGNUM *e = BN_new();
-    assert_int_equal(BN_rand(n, bits, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ODD), 1);
-    assert_int_equal(BN_rand(e, exponent_bits, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ODD), 1);
-    OSSL_PARAM_BLD *builder = OSSL_PARAM_BLD_new();
-    assert_int_equal(OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_N, n), 1);
-    assert_int_equal(OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_E, e), 1);
-    OSSL_PARAM *params = OSSL_PARAM_BLD_to_param(builder);
-    EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(NULL, "RSA", NULL);
-    assert_int_equal(EVP_PKEY_fromdata_init(ctx), 1);
-    assert_int_equal(EVP_PKEY_fromdata(ctx, &key, EVP_PKEY_PUBLIC_KEY, params), 1);
-    EVP_PKEY_CTX_free(ctx);
-    OSSL_PARAM_free(params);
-    OSSL_PARAM_BLD_free(builder);
-    BN_free(n);
-    BN_free(e);
-    return key;
-}
-
 static EVP_PKEY *explicit_curve(void)
 {
     EVP_PKEY *key = EVP_EC_gen("P-256");
@@ -355,11 +332,11 @@ static void keys_that_cost_too_much_are_refused_only_above_the_leaf(void **state
         EVP_PKEY *key; /* taken */
         const char *words;
     } cases[] = {
-        {"RSA, 8193 bits", rsa_public(8193, 17), "an RSA key of 8193 bits costs too much: at most 8192"},
-        {"RSA, a long exponent", rsa_public(2048, 65), "public exponent of 65 bits costs too much: at most 64"},
+        {"RSA, 8193 bits", test_rsa_public(8193, 17), "an RSA key of 8193 bits costs too much: at most 8192"},
+        {"RSA, a long exponent", test_rsa_public(2048, 65), "public exponent of 65 bits costs too much: at most 64"},
         {"a curve without a name", explicit_curve(), "a curve without a name"},
         {"a binary field", EVP_EC_gen("sect571r1"), "a curve over a binary field"},
-        {"RSA, the most", rsa_public(8192, 64), NULL},
+        {"RSA, the most", test_rsa_public(8192, 64), NULL},
         {"a slow curve", EVP_EC_gen("brainpoolP512r1"), NULL},
         {"P-521", EVP_EC_gen("P-521"), NULL},
     };

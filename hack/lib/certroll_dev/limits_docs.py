@@ -44,6 +44,7 @@ _LIMITS = (
     _Limit("", "bytes of a private key's entry", "pkg/pki/key.h", "CR_KEY_TEXT_MAX", _COSTLY),
     _Limit("", "bytes of a certificate that is verified, or verifies", "pkg/pki/paths.h", "CR_PATHS_CERTIFICATE_BYTES_MAX", _COSTLY),
     _Limit("", "certificates above a leaf, by their names", "pkg/pki/paths.h", "CR_PATHS_CERTIFICATES_MAX", _COSTLY),
+    _Limit("", "CAs of one name in `ca.crt` of a trust domain's source", "pkg/pki/ca_set.h", "CR_CA_SET_NAMESAKES_MAX", _COSTLY),
     _Limit("", "signatures checked for a leaf", "pkg/pki/paths.h", "CR_PATHS_SIGNATURES_MAX", _COSTLY),
     _Limit("", "bytes of names × bytes of name constraints, of all verifications of a leaf", "pkg/pki/paths.h", "CR_PATHS_NAME_STEPS_MAX", _COSTLY),
     _Limit("", "bits of an RSA key that verifies", "pkg/pki/key.h", "CR_KEY_RSA_BITS_MAX", _COSTLY),

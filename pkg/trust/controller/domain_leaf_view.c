@@ -23,10 +23,11 @@ void cr_domain_item_forget_view(struct cr_domain_item *item)
     forget_leaf(&item->previous);
     free(item->issued_for);
     free(item->token);
+    free(item->costly_trust);
     cr_material_dispose(&item->material);
     cr_material_dispose(&item->source_material);
     item->refused = CR_TRUST_FINE;
-    item->refused_text = item->issued_for = item->token = NULL;
+    item->refused_text = item->issued_for = item->token = item->costly_trust = NULL;
     item->bundle = NULL;
     item->has_material = item->has_source = false;
 }
@@ -67,14 +68,28 @@ static void note_problem(const struct place *place, enum cr_material_problem pro
     refuse(place, cr_trust_reason_of_material(problem), cr_strdup(err->text));
 }
 
+/* CAs at hand that others have brought can make it so. A leaf that is too costly by itself is that of whoever put it
+ * there, and one that has ended is verified by nobody. */
+static bool is_made_costly(const struct place *place)
+{
+    return place->out->fingerprint[0] && place->out->problem != CR_TRUST_MATERIAL_TOO_COSTLY &&
+           place->out->not_after_ms > place->objects->now_ms;
+}
+
 static void note_facts(const struct place *place, const struct cr_pem_input *chain)
 {
     struct cr_chain_facts facts;
-    if (!cr_ca_set_verify(place->objects->set, chain, place->objects->now_ms, &facts, place->memory->verifies, NULL))
-        return;
+    struct cr_error err = {0};
+    bool known =
+        cr_ca_set_verify(place->objects->set, chain, place->objects->now_ms, &facts, place->memory->verifies, &err);
     memcpy(place->out->fingerprint, facts.fingerprint, sizeof facts.fingerprint);
     place->out->not_before_ms = facts.not_before_ms;
     place->out->not_after_ms = facts.not_after_ms;
+    if (known || !is_made_costly(place))
+        return;
+    place->out->costly = place->memory->costly = true;
+    refuse(place, CR_TRUST_MATERIAL_TOO_COSTLY,
+           cr_asprintf("it cannot be determined which CAs at hand its certificate verifies against: %s", err.text));
 }
 
 static void begin(const struct place *place)
@@ -137,11 +152,15 @@ void cr_domain_source_read(struct cr_domain_objects *objects, struct cr_domain_i
         return;
     CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf = {0};
     enum cr_material_problem problem;
+    struct cr_error err = {0};
     cr_stored_leaf_read(item->source, &leaf);
     item->has_source = parse(objects, &leaf, true, &item->source_material, &problem, NULL);
     const struct cr_pem_input trust = cr_entry_pem(&leaf.trust);
-    if (trust.len && (item->has_source || problem == CR_MATERIAL_EXPIRED || problem == CR_MATERIAL_NOT_YET) &&
-        !cr_ca_set_add(objects->set, &trust, NULL, NULL))
+    if (!trust.len || (!item->has_source && problem != CR_MATERIAL_EXPIRED && problem != CR_MATERIAL_NOT_YET))
+        return;
+    if (!cr_ca_set_affords(&trust, &err))
+        item->costly_trust = cr_asprintf("ca.crt: %s", err.text);
+    if (item->costly_trust || !cr_ca_set_add(objects->set, &trust, NULL, NULL))
         item->has_source = false;
 }
 
@@ -177,6 +196,8 @@ static void view_source(struct cr_domain_objects *objects, struct cr_domain_item
         note_problem(&place, problem, &err);
     else if (!material.has_leaf)
         refuse(&place, CR_TRUST_INCOMPLETE, cr_strdup("there is no certificate in tls.crt"));
+    else if (item->costly_trust)
+        refuse(&place, CR_TRUST_MATERIAL_TOO_COSTLY, cr_strdup(item->costly_trust));
     cr_material_dispose(&material);
     view_leaf(&place, &leaf, true);
     note_source_cas(objects, item, &leaf);

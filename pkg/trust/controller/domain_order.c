@@ -96,6 +96,7 @@ struct leaves {
     char **names;
     struct cr_bundle_leaf *list;
     size_t len;
+    bool costly; /* there is one more, of which nothing can be asked */
 };
 
 enum { VIEWS = 3 };
@@ -125,6 +126,7 @@ static void list_leaf(const struct cr_domain_objects *objects, const struct cr_d
                       const struct cr_leaf_memory *view, const bool *chosen, struct leaves *leaves)
 {
     struct cr_stored_leaf *stored = &leaves->stored[leaves->len];
+    leaves->costly = leaves->costly || view->costly;
     if (!stored->certificate.bytes.len || !is_known(objects, view, chosen)) {
         cr_stored_leaf_dispose(stored);
         *stored = (struct cr_stored_leaf){0};
@@ -202,6 +204,10 @@ static bool ask(struct cr_domain_objects *objects, const struct question *q, str
     cr_autofree size_t *preferred = list_in_order(objects, q->grows ? q->published : NULL);
     __attribute__((cleanup(leaves_cleanup))) struct leaves leaves = {0};
     read_leaves(objects, q->replaced, q->chosen, &leaves);
+    if (leaves.costly && !q->grows) {
+        found->finding = (struct cr_domain_finding){.proof = CR_BUNDLE_TOO_COSTLY};
+        return true;
+    }
     const struct cr_ca_arrangement arrangement = {.must = q->chosen,
                                                   .spare = q->spare,
                                                   .preferred = preferred,
@@ -270,7 +276,8 @@ static bool leave(const struct question *q, struct cr_buf *out, struct cr_error 
 }
 
 /* Trying all bundles is too costly, so as little as possible moves: all that is published, followed by what is new, is
- * one bundle, and the clients are checked with it. Where even one leaf is too costly to check, this bundle is taken. */
+ * one bundle, and the clients are checked with it, but for leaves of which nothing can be asked. Where one passes a
+ * limit only here, this bundle is taken. */
 static bool keep_published(struct cr_domain_objects *objects, const struct question *q, const bool *held,
                            struct cr_buf *out, struct cr_domain_finding *finding, struct cr_error *err)
 {

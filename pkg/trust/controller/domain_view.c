@@ -43,7 +43,7 @@ static void add_published(struct cr_domain_objects *objects, const struct cr_dom
     struct cr_entry *entries = cr_domain_bundles_read(objects, item, &len);
     for (size_t i = 0; i < len; i++) {
         const struct cr_pem_input text = cr_entry_pem(&entries[i]);
-        if (text.len)
+        if (text.len && (only || cr_ca_set_affords(&text, NULL)))
             (void)!cr_ca_set_add(objects->set, &text, only, NULL);
     }
     cr_domain_bundles_free(entries, len);

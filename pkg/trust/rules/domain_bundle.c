@@ -119,9 +119,21 @@ static bool has_been_overwritten(struct domain_ctx *ctx)
     return any;
 }
 
+/* Which CA such a leaf needs is not known. */
+static bool is_any_costly(const struct domain_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++) {
+        const struct cr_domain_object *object = &ctx->world->objects[i];
+        for (int at = 0; at < CR_LEAVES_AT && cr_domain_keeps_cas(object); at++)
+            if (cr_domain_leaf_at(object, (enum cr_domain_leaf_at)at)->costly)
+                return true;
+    }
+    return false;
+}
+
 static bool may_shrink(struct domain_ctx *ctx)
 {
-    if (!ctx->arrived || misses_any(ctx) || has_been_overwritten(ctx))
+    if (!ctx->arrived || misses_any(ctx) || has_been_overwritten(ctx) || is_any_costly(ctx))
         return false;
     switch (ctx->world->domain->retire) {
     case CR_RETIRE_NEXT_ROTATION:

@@ -40,6 +40,8 @@ struct cr_domain_leaf_view {
     char fingerprint[CR_SHA256_HEX];
     int64_t not_before_ms, not_after_ms;
     const bool *verifies; /* [cas_len]: with that CA alone trusted, and the chain it is served with */
+    bool costly; /* with what is at hand, to find that out takes more than certroll may spend: it verifies against none
+                  * that is known, and still is in use */
 };
 
 /* An object that the domain writes: first a Secret for each of spec.leaves, then trust targets, a selector's namespaces

@@ -81,6 +81,11 @@ static inline void set_leaf(const struct scene *s, const char *text, bool *verif
     mark(s, text + 1, verifies);
     if (strchr(text, '!'))
         out->problem = CR_TRUST_KEY_MISMATCH;
+    if (strchr(text, '$')) {
+        out->costly = true;
+        out->problem = CR_TRUST_MATERIAL_TOO_COSTLY;
+        out->problem_text = "it is too costly";
+    }
     if (strchr(text, '~')) /* due, and nearly over */
         out->not_after_ms = now_ms + year_ms / 20;
     if (strchr(text, 'x')) /* over */

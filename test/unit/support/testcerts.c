@@ -7,8 +7,10 @@
 #include <time.h>
 
 #include <openssl/bio.h>
+#include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/param_build.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
@@ -162,6 +164,28 @@ static char *cert_pem(X509 *cert)
     BIO *bio = BIO_new(BIO_s_mem());
     must(PEM_write_bio_X509(bio, cert));
     return bio_text(bio);
+}
+
+EVP_PKEY *test_rsa_public(int bits, int exponent_bits)
+{
+    EVP_PKEY *key = NULL;
+    BIGNUM *n = BN_new();
+    BIGNUM *e = BN_new();
+    must(BN_rand(n, bits, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ODD));
+    must(BN_rand(e, exponent_bits, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ODD));
+    OSSL_PARAM_BLD *builder = OSSL_PARAM_BLD_new();
+    must(OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_N, n));
+    must(OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_E, e));
+    OSSL_PARAM *params = OSSL_PARAM_BLD_to_param(builder);
+    EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(NULL, "RSA", NULL);
+    must(EVP_PKEY_fromdata_init(ctx));
+    must(EVP_PKEY_fromdata(ctx, &key, EVP_PKEY_PUBLIC_KEY, params));
+    EVP_PKEY_CTX_free(ctx);
+    OSSL_PARAM_free(params);
+    OSSL_PARAM_BLD_free(builder);
+    BN_free(n);
+    BN_free(e);
+    return key;
 }
 
 struct test_cert *test_cert_new(const struct test_cert_spec *spec)

@@ -47,6 +47,9 @@ CR_DEFINE_CLEANUP(test_cert, struct test_cert, test_cert_free)
  * "PKCS#8 encrypted", "Proc-Type encrypted". */
 char *test_cert_key_as(const struct test_cert *cert, const char *form);
 
+/* A public key with a random modulus, which need not be factored: of any size at once. */
+struct evp_pkey_st *test_rsa_public(int bits, int exponent_bits);
+
 /* A DSA key in PKCS#8 that stands for one of any size: random numbers of 512 bits. */
 extern const char test_dsa_key[];
 

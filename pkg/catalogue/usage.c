@@ -5,6 +5,7 @@
 #include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/strings.h"
+#include "base/strmap.h"
 
 const char *cr_usage_kind_name(enum cr_usage_kind kind)
 {
@@ -39,6 +40,7 @@ void cr_usage_list_dispose(struct cr_usage_list *list)
 /* One container of a walk through the PodSpec. */
 struct walk {
     const struct cr_json *pod_spec;
+    const struct cr_strmap *volumes; /* see volumes_with */
     const struct cr_json *container;
     const char *secret;
     bool init;
@@ -146,30 +148,76 @@ static void add_mount(const struct walk *walk, const struct cr_json *mount, enum
         add_items(usage, items);
 }
 
-static void add_volume(const struct walk *walk, const struct cr_json *mount, const struct cr_json *volume)
+/* What a volume has of the Secret. */
+struct source {
+    enum cr_usage_kind kind;
+    const struct cr_json *items;
+};
+
+struct sources {
+    struct source *items;
+    size_t len;
+};
+
+static void sources_free(void *value)
 {
-    if (cr_streq(cr_json_string_at(volume, "secret", "secretName"), walk->secret))
-        add_mount(walk, mount, CR_USAGE_VOLUME, cr_json_at(volume, "secret", "items"));
-    const struct cr_json *sources = cr_json_at(volume, "projected", "sources");
-    for (const struct cr_json *source = cr_json_first(sources); source; source = cr_json_next(source))
-        if (cr_streq(cr_json_string_at(source, "secret", "name"), walk->secret))
-            add_mount(walk, mount, CR_USAGE_PROJECTED, cr_json_at(source, "secret", "items"));
+    struct sources *sources = value;
+    free(sources->items);
+    free(sources);
 }
 
-static const struct cr_json *named(const struct cr_json *list, const char *name)
+static void add_source(struct sources *out, enum cr_usage_kind kind, const struct cr_json *from)
 {
-    for (const struct cr_json *item = cr_json_first(list); name && item; item = cr_json_next(item))
-        if (cr_streq(cr_json_string_at(item, "name"), name))
-            return item;
-    return NULL;
+    out->items = cr_reallocarray(out->items, out->len + 1, sizeof *out->items);
+    out->items[out->len++] = (struct source){.kind = kind, .items = cr_json_get(from, "items")};
+}
+
+/* Owned; NULL: it has nothing of the Secret. */
+static struct sources *sources_of(const struct cr_json *volume, const char *secret)
+{
+    struct sources out = {0};
+    if (cr_streq(cr_json_string_at(volume, "secret", "secretName"), secret))
+        add_source(&out, CR_USAGE_VOLUME, cr_json_get(volume, "secret"));
+    const struct cr_json *projected = cr_json_at(volume, "projected", "sources");
+    for (const struct cr_json *source = cr_json_first(projected); source; source = cr_json_next(source))
+        if (cr_streq(cr_json_string_at(source, "secret", "name"), secret))
+            add_source(&out, CR_USAGE_PROJECTED, cr_json_get(source, "secret"));
+    if (!out.len)
+        return NULL;
+    struct sources *kept = cr_new(struct sources);
+    *kept = out;
+    return kept;
+}
+
+/* The volumes that have something of the Secret, by their names, which are unique: name → struct sources. Owned; NULL:
+ * there is none. */
+static struct cr_strmap *volumes_with(const struct cr_json *pod_spec, const char *secret)
+{
+    struct cr_strmap *out = NULL;
+    const struct cr_json *volumes = cr_json_get(pod_spec, "volumes");
+    for (const struct cr_json *volume = cr_json_first(volumes); volume; volume = cr_json_next(volume)) {
+        const char *name = cr_json_string_at(volume, "name");
+        struct sources *sources = name ? sources_of(volume, secret) : NULL;
+        if (!sources)
+            continue;
+        if (!out)
+            out = cr_strmap_new(sources_free);
+        cr_strmap_set(out, name, sources);
+    }
+    return out;
 }
 
 static void collect_mounts(const struct walk *walk)
 {
-    const struct cr_json *volumes = cr_json_get(walk->pod_spec, "volumes");
+    if (!walk->volumes)
+        return;
     const struct cr_json *mounts = cr_json_get(walk->container, "volumeMounts");
-    for (const struct cr_json *mount = cr_json_first(mounts); mount; mount = cr_json_next(mount))
-        add_volume(walk, mount, named(volumes, cr_json_string_at(mount, "name")));
+    for (const struct cr_json *mount = cr_json_first(mounts); mount; mount = cr_json_next(mount)) {
+        const char *name = cr_json_string_at(mount, "name");
+        const struct sources *of = name ? cr_strmap_get(walk->volumes, name) : NULL;
+        for (size_t i = 0; of && i < of->len; i++)
+            add_mount(walk, mount, of->items[i].kind, of->items[i].items);
+    }
 }
 
 /* --- environment --- */
@@ -211,67 +259,111 @@ void cr_usage_collect(const struct cr_json *pod_spec, const char *secret, struct
     *out = (struct cr_usage_list){0};
     if (!secret)
         return;
-    struct walk walk = {.pod_spec = pod_spec, .secret = secret, .out = out};
+    CR_CLEANUP(cr_strmap) struct cr_strmap *volumes = volumes_with(pod_spec, secret);
+    struct walk walk = {.pod_spec = pod_spec, .volumes = volumes, .secret = secret, .out = out};
     collect_containers(walk, "initContainers");
     collect_containers(walk, "containers");
 }
 
 /* --- names --- */
 
-static void add_name(struct cr_strvec *out, const char *name)
+/* Each once, in the order in which they come. All is done in one walk, since a user says how many there are. */
+struct names {
+    struct cr_strmap *known;
+    struct cr_strvec *out;
+};
+
+static void mark(struct cr_strmap *map, const char *key)
 {
-    if (name && *name)
-        cr_strvec_add_unique(out, name);
+    static char there;
+    cr_strmap_set(map, key, &there);
 }
 
-static void names_of_container(const struct cr_json *container, struct cr_strvec *out)
+static void add_name(struct names *names, const char *name)
+{
+    if (!name || !*name || cr_strmap_get(names->known, name))
+        return;
+    mark(names->known, name);
+    cr_strvec_add(names->out, name);
+}
+
+static void names_of_volume(const struct cr_json *volume, struct names *names)
+{
+    add_name(names, cr_json_string_at(volume, "secret", "secretName"));
+    const struct cr_json *sources = cr_json_at(volume, "projected", "sources");
+    for (const struct cr_json *source = cr_json_first(sources); source; source = cr_json_next(source))
+        add_name(names, cr_json_string_at(source, "secret", "name"));
+}
+
+static void names_of_environment(const struct cr_json *container, struct names *names)
 {
     const struct cr_json *env = cr_json_get(container, "env");
     for (const struct cr_json *var = cr_json_first(env); var; var = cr_json_next(var))
-        add_name(out, cr_json_string_at(var, "valueFrom", "secretKeyRef", "name"));
+        add_name(names, cr_json_string_at(var, "valueFrom", "secretKeyRef", "name"));
     const struct cr_json *sources = cr_json_get(container, "envFrom");
     for (const struct cr_json *source = cr_json_first(sources); source; source = cr_json_next(source))
-        add_name(out, cr_json_string_at(source, "secretRef", "name"));
+        add_name(names, cr_json_string_at(source, "secretRef", "name"));
+}
+
+static const char *const container_lists[] = {"initContainers", "containers"};
+
+/* mounted: names of the volumes that count; NULL: all do. */
+static void names_of_pod_spec(const struct cr_json *pod_spec, const struct cr_strmap *mounted, struct names *names)
+{
+    const struct cr_json *volumes = cr_json_get(pod_spec, "volumes");
+    for (const struct cr_json *volume = cr_json_first(volumes); volume; volume = cr_json_next(volume)) {
+        const char *name = cr_json_string_at(volume, "name");
+        if (!mounted || (name && cr_strmap_get(mounted, name)))
+            names_of_volume(volume, names);
+    }
+    for (size_t i = 0; i < cr_array_len(container_lists); i++) {
+        const struct cr_json *containers = cr_json_get(pod_spec, container_lists[i]);
+        for (const struct cr_json *c = cr_json_first(containers); c; c = cr_json_next(c))
+            names_of_environment(c, names);
+    }
 }
 
 void cr_usage_secrets(const struct cr_json *pod_spec, struct cr_strvec *out)
 {
-    const struct cr_json *volumes = cr_json_get(pod_spec, "volumes");
-    for (const struct cr_json *volume = cr_json_first(volumes); volume; volume = cr_json_next(volume)) {
-        add_name(out, cr_json_string_at(volume, "secret", "secretName"));
-        const struct cr_json *sources = cr_json_at(volume, "projected", "sources");
-        for (const struct cr_json *source = cr_json_first(sources); source; source = cr_json_next(source))
-            add_name(out, cr_json_string_at(source, "secret", "name"));
-    }
-    static const char *const lists[] = {"initContainers", "containers"};
-    for (size_t i = 0; i < cr_array_len(lists); i++) {
-        const struct cr_json *containers = cr_json_get(pod_spec, lists[i]);
-        for (const struct cr_json *c = cr_json_first(containers); c; c = cr_json_next(c))
-            names_of_container(c, out);
-    }
+    CR_CLEANUP(cr_strmap) struct cr_strmap *known = cr_strmap_new(NULL);
+    names_of_pod_spec(pod_spec, NULL, &(struct names){.known = known, .out = out});
 }
 
 /* --- whole objects --- */
 
-/* A volume that no container mounts must be there when a pod starts, but is not read. */
-static void names_of_workload(const struct cr_json *workload, struct cr_strvec *out)
+static void mark_mounts(const struct cr_json *container, struct cr_strmap *mounted)
 {
-    const struct cr_json *pod_spec = cr_json_at(workload, "spec", "template", "spec");
-    CR_CLEANUP(cr_strvec) struct cr_strvec names = {0};
-    cr_usage_secrets(pod_spec, &names);
-    for (size_t i = 0; i < names.len; i++) {
-        CR_CLEANUP(cr_usage_list) struct cr_usage_list usages = {0};
-        cr_usage_collect(pod_spec, names.items[i], &usages);
-        if (usages.len)
-            cr_strvec_add(out, names.items[i]);
-    }
+    const struct cr_json *mounts = cr_json_get(container, "volumeMounts");
+    for (const struct cr_json *mount = cr_json_first(mounts); mount; mount = cr_json_next(mount))
+        if (cr_json_string_at(mount, "name"))
+            mark(mounted, cr_json_string_at(mount, "name"));
 }
 
-static void names_of_ingress(const struct cr_json *ingress, struct cr_strvec *out)
+/* Names of the volumes that some container mounts. Owned. */
+static struct cr_strmap *mounted_volumes(const struct cr_json *pod_spec)
+{
+    struct cr_strmap *mounted = cr_strmap_new(NULL);
+    for (size_t i = 0; i < cr_array_len(container_lists); i++) {
+        const struct cr_json *containers = cr_json_get(pod_spec, container_lists[i]);
+        for (const struct cr_json *c = cr_json_first(containers); c; c = cr_json_next(c))
+            mark_mounts(c, mounted);
+    }
+    return mounted;
+}
+
+/* A volume that no container mounts must be there when a pod starts, but is not read. */
+static void names_of_workload(const struct cr_json *workload, struct names *names)
+{
+    const struct cr_json *pod_spec = cr_json_at(workload, "spec", "template", "spec");
+    CR_CLEANUP(cr_strmap) struct cr_strmap *mounted = mounted_volumes(pod_spec);
+    names_of_pod_spec(pod_spec, mounted, names);
+}
+
+static void names_of_ingress(const struct cr_json *ingress, struct names *names)
 {
     const struct cr_json *tls = cr_json_at(ingress, "spec", "tls");
     for (const struct cr_json *entry = cr_json_first(tls); entry; entry = cr_json_next(entry))
-        add_name(out, cr_json_string_at(entry, "secretName"));
+        add_name(names, cr_json_string_at(entry, "secretName"));
 }
 
 /* gateway.networking.k8s.io SecretObjectReference: group "" and kind Secret are the defaults. */
@@ -284,14 +376,14 @@ static bool is_own_secret(const struct cr_json *ref, const struct cr_json *gatew
            (!ns || cr_streq(ns, cr_json_string_at(gateway, "metadata", "namespace")));
 }
 
-static void names_of_gateway(const struct cr_json *gateway, struct cr_strvec *out)
+static void names_of_gateway(const struct cr_json *gateway, struct names *names)
 {
     const struct cr_json *listeners = cr_json_at(gateway, "spec", "listeners");
     for (const struct cr_json *listener = cr_json_first(listeners); listener; listener = cr_json_next(listener)) {
         const struct cr_json *refs = cr_json_at(listener, "tls", "certificateRefs");
         for (const struct cr_json *ref = cr_json_first(refs); ref; ref = cr_json_next(ref))
             if (is_own_secret(ref, gateway))
-                add_name(out, cr_json_string_at(ref, "name"));
+                add_name(names, cr_json_string_at(ref, "name"));
     }
 }
 
@@ -332,7 +424,7 @@ static void hosts_of_gateway(const struct cr_json *gateway, const char *secret, 
 /* What has no pods names Secrets in a way of its own. */
 static const struct route_kind {
     const char *kind;
-    void (*names)(const struct cr_json *object, struct cr_strvec *out);
+    void (*names)(const struct cr_json *object, struct names *names);
     void (*hosts)(const struct cr_json *object, const char *secret, struct cr_strvec *out);
 } route_kinds[] = {
     {"Ingress", names_of_ingress, hosts_of_ingress},
@@ -350,10 +442,12 @@ static const struct route_kind *route_kind_of(const char *kind)
 void cr_usage_of_object(const char *kind, const struct cr_json *object, struct cr_strvec *out)
 {
     const struct route_kind *route = route_kind_of(kind);
+    CR_CLEANUP(cr_strmap) struct cr_strmap *known = cr_strmap_new(NULL);
+    struct names names = {.known = known, .out = out};
     if (route)
-        route->names(object, out);
+        route->names(object, &names);
     else if (cr_consumer_kind_has_pods(cr_consumer_kind_of(kind)))
-        names_of_workload(object, out);
+        names_of_workload(object, &names);
 }
 
 void cr_usage_hosts(const char *kind, const struct cr_json *object, const char *secret, struct cr_strvec *out)

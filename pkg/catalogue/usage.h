@@ -1,4 +1,6 @@
-/* How the containers of a pod template take a Secret. Pure: reads a PodSpec as JSON. */
+/* How the containers of a pod template take a Secret. Pure: reads a PodSpec as JSON. A user may write an object with as
+ * many volumes, mounts and variables as its size allows, and the names are read on the thread that serves all watches:
+ * so each walk here takes steps in proportion to the object and to what it finds. */
 #ifndef CR_CATALOGUE_USAGE_H
 #define CR_CATALOGUE_USAGE_H
 
@@ -42,13 +44,14 @@ CR_DEFINE_DISPOSE(cr_usage_list, struct cr_usage_list, cr_usage_list_dispose)
  * nodePublishSecretRef). */
 void cr_usage_collect(const struct cr_json *pod_spec, const char *secret, struct cr_usage_list *out);
 
-/* Names of all Secrets that the PodSpec's volumes (mounted or not) and environment refer to, each once. */
+/* Names of all Secrets that the PodSpec's volumes (mounted or not) and environment refer to, each once. out: empty
+ * before. */
 void cr_usage_secrets(const struct cr_json *pod_spec, struct cr_strvec *out);
 
 /* Names of the Secrets that a whole object uses, each once. Workloads: those with a usage in the pod template (an Argo
  * Rollout with a workloadRef has none of its own). Ingress
  * (networking.k8s.io/v1): spec.tls[].secretName. Gateway (gateway.networking.k8s.io/v1):
- * spec.listeners[].tls.certificateRefs, of its own namespace only. Other kinds: none. */
+ * spec.listeners[].tls.certificateRefs, of its own namespace only. Other kinds: none. out: empty before. */
 void cr_usage_of_object(const char *kind, const struct cr_json *object, struct cr_strvec *out);
 
 /* Hosts of one object that are looked at: each is compared with each name of a leaf. */

@@ -1,6 +1,6 @@
 /* What text from outside may cost: for each parser the worst input that its caps allow, and next to it one that passes
- * them, with what it took in steps, allocations and bytes of memory. Nothing here measures time. A new parser is a row.
- */
+ * them, with what it took in steps, allocations and bytes of memory. Nothing here measures time. A new parser is a row,
+ * and so is each kind of object that a user may write, and that is read on the thread that serves all watches. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +19,7 @@
 #include "codec/tz_rule.h"
 #include "codec/tzif.h"
 #include "codec/yaml.h"
+#include "cluster/project.h"
 #include "cluster/secret_view.h"
 #include "kube/object.h"
 #include "kube/watch_frames.h"
@@ -56,6 +57,22 @@ static void on_free(const volatile void *p)
 {
     size_t size = p && memory.on ? __sanitizer_get_allocated_size(p) : 0;
     memory.bytes -= size < memory.bytes ? size : memory.bytes;
+}
+
+/* --- counting comparisons --- */
+
+static size_t comparisons;
+
+/* Called by the sanitizers' runtime for each strcmp: all look-ups by name are made of them. A build without one counts
+ * none. */
+void __sanitizer_weak_hook_strcmp(void *caller, const char *a, const char *b, int result);
+void __sanitizer_weak_hook_strcmp(void *caller, const char *a, const char *b, int result)
+{
+    (void)caller;
+    (void)a;
+    (void)b;
+    (void)result;
+    comparisons++;
 }
 
 /* --- texts --- */
@@ -228,6 +245,80 @@ static struct cr_buf frame_too_long(void)
     return frame_of(8 * FRAME_MAX);
 }
 
+/* --- objects of users, with as many values as an object may have --- */
+
+enum { VALUES_BESIDE = 50 /* beside those of which there are many */ };
+
+/* As many pieces as there are values for, with a comma between them; # is the number of the piece. */
+static void add_pieces(struct cr_buf *text, const char *before, const char *each, size_t values_each,
+                       const char *behind)
+{
+    cr_buf_puts(text, before);
+    for (size_t i = 0; i < (CR_JSON_VALUES_MAX - VALUES_BESIDE) / values_each; i++) {
+        cr_buf_puts(text, i ? "," : "");
+        for (const char *p = each; *p; p++) {
+            if (*p == '#')
+                cr_buf_printf(text, "%zu", i);
+            else
+                assert_true(cr_buf_append(text, p, 1));
+        }
+    }
+    cr_buf_puts(text, behind);
+}
+
+/* A volume and its mount. */
+enum { MOUNTED_VALUES = 6 };
+
+static struct cr_buf workload_of_mounts(void)
+{
+    struct cr_buf text = CR_BUF_INIT(0);
+    add_pieces(&text, "{\"kind\":\"Deployment\",\"spec\":{\"template\":{\"spec\":{\"volumes\":[",
+               "{\"name\":\"v#\",\"secret\":{\"secretName\":\"s#\"}}", MOUNTED_VALUES, "],");
+    add_pieces(&text, "\"containers\":[{\"volumeMounts\":[", "{\"name\":\"v#\"}", MOUNTED_VALUES, "]}]}}}}");
+    return text;
+}
+
+static struct cr_buf workload_of_sources(void)
+{
+    struct cr_buf text = CR_BUF_INIT(0);
+    add_pieces(&text,
+               "{\"kind\":\"Deployment\",\"spec\":{\"template\":{\"spec\":{\"volumes\":[{\"name\":\"v0\",\"projected\":"
+               "{\"sources\":[",
+               "{\"secret\":{\"name\":\"s#\"}}", 5, "]}}],");
+    add_pieces(&text, "\"containers\":[{\"volumeMounts\":[", "{\"name\":\"v0\"}", 5, "]}]}}}}");
+    return text;
+}
+
+static struct cr_buf workload_of_variables(void)
+{
+    struct cr_buf text = CR_BUF_INIT(0);
+    add_pieces(&text, "{\"kind\":\"Deployment\",\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"envFrom\":[",
+               "{\"secretRef\":{\"name\":\"s#\"}}", 3, "]}]}}}}");
+    return text;
+}
+
+static struct cr_buf pod_of_volumes(void)
+{
+    struct cr_buf text = CR_BUF_INIT(0);
+    add_pieces(&text, "{\"kind\":\"Pod\",\"spec\":{\"volumes\":[", "{\"secret\":{\"secretName\":\"s#\"}}", 3, "]}}");
+    return text;
+}
+
+static struct cr_buf ingress_of_secrets(void)
+{
+    struct cr_buf text = CR_BUF_INIT(0);
+    add_pieces(&text, "{\"kind\":\"Ingress\",\"spec\":{\"tls\":[", "{\"secretName\":\"s#\"}", 2, "]}}");
+    return text;
+}
+
+static struct cr_buf gateway_of_secrets(void)
+{
+    struct cr_buf text = CR_BUF_INIT(0);
+    add_pieces(&text, "{\"kind\":\"Gateway\",\"spec\":{\"listeners\":[{\"tls\":{\"certificateRefs\":[",
+               "{\"name\":\"s#\"}", 2, "]}}]}}");
+    return text;
+}
+
 /* --- who takes them; each returns the steps that can be counted --- */
 
 static size_t take_json(const struct cr_buf *text, bool *taken)
@@ -361,7 +452,29 @@ static size_t take_frame(const struct cr_buf *text, bool *taken)
     return seen.asked;
 }
 
+/* What the cache makes of it. */
+static size_t take_object(const struct cr_buf *text, bool *taken)
+{
+    CR_CLEANUP(cr_json) struct cr_json *object = cr_json_parse(text->data, text->len, NULL);
+    *taken = object != NULL;
+    if (!object)
+        return 0;
+    cr_autofree char *kind = cr_strdup(cr_json_string_at(object, "kind"));
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_snapshot_new(cr_steal(&object));
+    comparisons = 0;
+    if (cr_streq(kind, "Pod"))
+        cr_project_pod(snapshot->json, snapshot);
+    else
+        cr_project_user(kind, snapshot->json, snapshot);
+    return comparisons;
+}
+
 /* --- the table --- */
+
+/* Of an object that a user wrote: comparisons, allocations and bytes for each of its values. */
+enum { OBJECT_STEPS = 10, OBJECT_ALLOCATIONS = 4, OBJECT_BYTES = 150 };
+#define OBJECT_MOST                                                                                                    \
+    CR_JSON_VALUES_MAX *OBJECT_STEPS, CR_JSON_VALUES_MAX *OBJECT_ALLOCATIONS, CR_JSON_VALUES_MAX *OBJECT_BYTES
 
 /* Bytes as they are asked for. What has 128 KiB and more in a struct cr_buf is not among them (base/buffer.h). */
 static const struct cost {
@@ -403,6 +516,12 @@ static const struct cost {
     {"HTTP: a head without an end", head_too_long, take_head, false, CR_HTTP_HEAD_MAX + 1, 16, 2 * CR_HTTP_HEAD_MAX},
     {"watch: an event as long as may be, its name last", frame_most, take_frame, true, 1, 16, 2 * FRAME_MAX},
     {"watch: an event that is longer", frame_too_long, take_frame, false, 1, 16, 2 * FRAME_MAX},
+    {"workload: a Secret in each volume, each mounted", workload_of_mounts, take_object, true, OBJECT_MOST},
+    {"workload: many Secrets in a volume with many mounts", workload_of_sources, take_object, true, OBJECT_MOST},
+    {"workload: a Secret for each variable", workload_of_variables, take_object, true, OBJECT_MOST},
+    {"pod of no workload: a Secret in each volume", pod_of_volumes, take_object, true, OBJECT_MOST},
+    {"Ingress: a Secret in each entry", ingress_of_secrets, take_object, true, OBJECT_MOST},
+    {"Gateway: a Secret in each reference", gateway_of_secrets, take_object, true, OBJECT_MOST},
 };
 
 static void what_text_from_outside_costs_is_bounded(void **state)

@@ -51,6 +51,12 @@
     ",\"status\":{\"secrets\":[{\"name\":\"s1\",\"settled\":{}}],\"consumers\":[{\"name\":\"w\",\"targetRef\":"        \
     "{\"kind\":\"Deployment\",\"name\":\"web\"},\"state\":\"Converged\"}]}"
 
+#define OF_AGENT                                                                                                       \
+    POLICY("mine", "1",                                                                                                \
+           "\"secrets\":[{\"name\":\"s1\"}],\"consumers\":[{\"name\":\"a\",\"targetRef\":{\"kind\":\"DaemonSet\","     \
+           "\"name\":\"agent\"}}]",                                                                                    \
+           "")
+
 struct frames {
     const char *plural;
     const char *frames;
@@ -135,6 +141,7 @@ struct play {
     const char *of; /* the policy to gather the world of */
     const struct frames *objects;
     char *(*words)(struct cr_gathered *gathered);
+    char *(*remembered)(const struct cr_world_source *source, struct cr_gathered *gathered); /* instead of words */
     const char *begun;       /* of Deployment "db", its version before another policy restarts it; NULL: none does */
     bool evicts;             /* so it is restarted */
     bool gateways_forbidden; /* and whatever else there is none of */
@@ -263,7 +270,7 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     CR_CLEANUP(cr_world) struct cr_gathered gathered = {0};
     if (!cr_world_gather(&source, policy, &status, &gathered, err))
         fail_msg("%s", err->text);
-    play->seen = play->words(&gathered);
+    play->seen = play->remembered ? play->remembered(&source, &gathered) : play->words(&gathered);
     cr_manager_stop(play->manager);
     return true;
 }
@@ -603,6 +610,42 @@ static void hosts_that_show_a_secret_are_names_in_use_where_somebody_looks(void 
     assert_string_equal(unseen, "s1:; s2: | Hosts in use of kind Gateway cannot be seen");
 }
 
+/* A worker nudged, asked or evicted three pods: one that is still there, one that came back under its name, and one
+ * that is gone. "there: 1": nudges that are remembered of it. */
+static char *remembered_after_acts(const struct cr_world_source *source, struct cr_gathered *gathered)
+{
+    struct cr_world_pod *pods = gathered->pod_views[0];
+    assert_int_equal(gathered->consumers[0].pods_len, 2);
+    struct cr_world_pod acted_on[] = {pods[0], pods[1], pods[1]};
+    acted_on[1].uid = "u-before";
+    acted_on[2].name = "p9";
+    acted_on[2].uid = "u-p9";
+    for (size_t i = 0; i < cr_array_len(acted_on); i++)
+        cr_memory_nudged(source->memory, acted_on[i].uid, 5, 50);
+    gathered->consumers[0].pods = acted_on;
+    const struct cr_plan plan = {.nudges = &(struct cr_plan_pod){.pod = 0},
+                                 .nudges_len = 1,
+                                 .probes = &(struct cr_plan_pod){.pod = 1},
+                                 .probes_len = 1,
+                                 .evictions = &(struct cr_plan_eviction){.pod = 2},
+                                 .evictions_len = 1};
+    cr_world_forget_gone(source, gathered, &plan);
+    gathered->consumers[0].pods = pods;
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    for (size_t i = 0; i < cr_array_len(acted_on); i++)
+        cr_buf_printf(&text, "%s%s: %d", i ? ", " : "", i ? acted_on[i].uid : "there",
+                      cr_memory_pod(source->memory, acted_on[i].uid).nudges);
+    return cr_buf_steal(&text);
+}
+
+static void of_pods_that_went_during_an_act_nothing_is_remembered(void **state)
+{
+    (void)state;
+    cr_autofree char *words =
+        run((struct play){.policies = OF_AGENT, .of = "mine", .objects = objects, .remembered = remembered_after_acts});
+    assert_string_equal(words, "there: 1, u-before: 0, u-p9: 0");
+}
+
 /* So many Ingresses of one Secret, each with so many hosts of its own. */
 static char *hosts_of_many(size_t ingresses, size_t hosts)
 {
@@ -656,6 +699,7 @@ int main(void)
         cmocka_unit_test(budgets_and_who_takes_pods_away_under_them),
         cmocka_unit_test(a_secret_older_than_a_restart_for_it_is_asked_for),
         cmocka_unit_test(hosts_that_show_a_secret_are_names_in_use_where_somebody_looks),
+        cmocka_unit_test(of_pods_that_went_during_an_act_nothing_is_remembered),
         cmocka_unit_test(what_a_tenant_can_have_looked_at_is_bounded_and_the_excess_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -291,8 +291,8 @@ static void line_up(const struct reconcile_context *context, const char *ns, boo
 /* --- the rounds --- */
 
 /* One round: plan, and either record or act. *again: the world moved, plan once more. */
-static bool round_of(struct reconcile_context *context, struct cr_gathered *gathered, bool last, bool *again,
-                     struct cr_error *err)
+static bool round_of(struct reconcile_context *context, const struct cr_world_source *source,
+                     struct cr_gathered *gathered, bool last, bool *again, struct cr_error *err)
 {
     *again = false;
     gathered->outdated = false;
@@ -314,6 +314,7 @@ static bool round_of(struct reconcile_context *context, struct cr_gathered *gath
     bool did = false;
     struct cr_error failed = {0};
     bool acted = cr_act(&context->controller->actor, gathered, &plan, &did, &failed);
+    cr_world_forget_gone(source, gathered, &plan);
     if (acted && gathered->outdated) {
         cr_requeue(context->result, 1);
         return true;
@@ -347,7 +348,7 @@ static bool go_round(struct reconcile_context *context, const struct cr_world_so
 {
     for (int i = 0; i < ROUNDS_MAX; i++) {
         bool again = false;
-        if (!round_of(context, gathered, i == ROUNDS_MAX - 1, &again, err))
+        if (!round_of(context, source, gathered, i == ROUNDS_MAX - 1, &again, err))
             return false;
         if (!again) {
             cr_requeue_low(context->result, gathered->world.beyond.unseen ? UNSEEN_PAUSE_MS : 0);

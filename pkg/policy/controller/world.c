@@ -306,6 +306,31 @@ void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *
     gathered->world.now_ms = cr_clock_wall_ms();
 }
 
+/* --- pods that went meanwhile --- */
+
+static void forget_if_gone(const struct cr_world_source *source, const struct cr_gathered *gathered, size_t consumer,
+                           size_t pod)
+{
+    const struct cr_world_pod *view = &gathered->consumers[consumer].pods[pod];
+    CR_CLEANUP(cr_snapshot)
+    struct cr_snapshot *now = cr_cache_get(source->cache, CR_CACHED_PODS, gathered->world.policy->ns, view->name);
+    if (!now || !cr_streq(cr_obj_uid(now->json), view->uid))
+        cr_memory_forget_pod(source->memory, cr_or_empty(view->uid));
+}
+
+void cr_world_forget_gone(const struct cr_world_source *source, const struct cr_gathered *gathered,
+                          const struct cr_plan *plan)
+{
+    for (size_t i = 0; i < plan->nudges_len; i++)
+        forget_if_gone(source, gathered, plan->nudges[i].consumer, plan->nudges[i].pod);
+    for (size_t i = 0; i < plan->probes_len; i++)
+        forget_if_gone(source, gathered, plan->probes[i].consumer, plan->probes[i].pod);
+    for (size_t i = 0; i < plan->evictions_len; i++)
+        forget_if_gone(source, gathered, plan->evictions[i].consumer, plan->evictions[i].pod);
+}
+
+/* --- gathered --- */
+
 /* Allocates room for each Secret and consumer of the effective policy. */
 static void make_room(const struct cr_world_source *source, const struct cr_policy *policy, struct cr_gathered *out)
 {

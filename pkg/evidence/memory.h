@@ -14,7 +14,7 @@ struct cr_pod_memory {
     int nudges; /* for the change of nudged_since_ms */
     int64_t nudged_ms;
     int64_t nudged_since_ms;
-    int64_t evicted_ms; /* 0: it was not */
+    int64_t evicted_ms; /* monotonic; 0: it was not */
 };
 
 struct cr_memory;
@@ -48,8 +48,9 @@ void cr_memory_saw_sidecar(struct cr_memory *memory, const char *uid, int64_t st
                            struct cr_sidecar_sighting *sighting);
 void cr_memory_sidecar(struct cr_memory *memory, const char *uid, int64_t started_ms, int64_t now_ms, bool awaited,
                        struct cr_sidecar_sighting *out);
-/* since_ms: the time of the change; nudges for other changes no longer count. */
+/* since_ms: the time of the change; nudges for other changes no longer count. now_ms: wall clock. */
 void cr_memory_nudged(struct cr_memory *memory, const char *uid, int64_t since_ms, int64_t now_ms);
+/* now_ms: monotonic. */
 void cr_memory_evicted(struct cr_memory *memory, const char *uid, int64_t now_ms);
 void cr_memory_forget_pod(struct cr_memory *memory, const char *uid);
 

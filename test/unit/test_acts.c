@@ -328,7 +328,7 @@ struct refusal_case {
 
 static void check_refusal(struct fixture *f, const struct refusal_case *c, int64_t from_ms)
 {
-    int64_t until_ms = cr_clock_wall_ms();
+    int64_t until_ms = cr_clock_monotonic_ms();
     CR_CLEANUP(cr_note) struct cr_note note = refusal(f, 0);
     if ((note.count != 0) != (c->pause_ms != 0))
         fail_msg("%s: remembered %d times", c->rule, note.count);
@@ -375,7 +375,7 @@ static void a_refused_restart_is_remembered_but_a_conflict_is_not(void **state)
         open_fixture(&f, script, 2);
         plan_restart(&f, 0);
         plan_restart(&f, 1);
-        int64_t from_ms = cr_clock_wall_ms();
+        int64_t from_ms = cr_clock_monotonic_ms();
         enum cr_error_kind kind = act(&f);
         if (kind != c->returned)
             fail_msg("%s: %s", c->rule, cr_error_kind_name(kind));
@@ -492,9 +492,9 @@ static void pauses_double_up_to_five_minutes_until_it_goes_well(void **state)
     for (size_t i = 0; i < cr_array_len(script); i++) {
         struct cr_error err = {0};
         bool did = false;
-        int64_t from_ms = cr_clock_wall_ms();
+        int64_t from_ms = cr_clock_monotonic_ms();
         bool ok = cr_act(&f.actor, &f.gathered, &f.plan, &did, &err);
-        int64_t until_ms = cr_clock_wall_ms();
+        int64_t until_ms = cr_clock_monotonic_ms();
         assert_true(ok == (i != REFUSED));
         CR_CLEANUP(cr_note) struct cr_note note = refusal(&f, 0);
         if (i < REFUSED) {
@@ -645,14 +645,14 @@ static void an_eviction_is_meant_for_one_pod_and_counts_for_the_change(void **st
     open_fixture(&f, script, 2);
     f.actor.recorder = f.recorder;
     plan_eviction(&f, 0, 1);
-    int64_t from_ms = cr_clock_wall_ms();
+    int64_t from_ms = cr_clock_monotonic_ms();
     assert_int_equal(act(&f), CR_ERR_NONE);
     is_json("eviction", fake_api_body(&f.api, 0),
             "{apiVersion: policy/v1, kind: Eviction, metadata: {name: one-1, namespace: ns},"
             " deleteOptions: {preconditions: {uid: uid-0-1}}}");
     CR_CLEANUP(cr_note) struct cr_note note = evicted(&f, 0);
     assert_int_equal(note.count, 1);
-    assert_in_range(note.at_ms, from_ms, cr_clock_wall_ms());
+    assert_in_range(note.at_ms, from_ms, cr_clock_monotonic_ms());
     is_counted(&f, "evicted", "evictions{namespace=\"ns\",reason=\"repair\"} 1\n", true);
     close_fixture(&f);
 }
@@ -670,11 +670,11 @@ static void an_eviction_for_a_restart_is_reported_as_such(void **state)
     f.actor.recorder = f.recorder;
     plan_eviction(&f, 0, 1);
     f.plan.evictions[0].repair = false;
-    int64_t from_ms = cr_clock_wall_ms();
+    int64_t from_ms = cr_clock_monotonic_ms();
     assert_int_equal(act(&f), CR_ERR_NONE);
     CR_CLEANUP(cr_note) struct cr_note note = evicted(&f, 0);
     assert_int_equal(note.count, 0);
-    assert_in_range(cr_memory_pod(f.actor.memory, "uid-0-1").evicted_ms, from_ms, cr_clock_wall_ms());
+    assert_in_range(cr_memory_pod(f.actor.memory, "uid-0-1").evicted_ms, from_ms, cr_clock_monotonic_ms());
     is_counted(&f, "evicted", "evictions{namespace=\"ns\",reason=\"restart\"} 1\n", true);
     close_fixture(&f);
 }
@@ -701,7 +701,7 @@ static void a_pod_that_is_gone_needs_no_eviction_and_a_refusal_is_remembered(voi
         open_fixture(&f, script, 2);
         plan_eviction(&f, 0, 0);
         plan_eviction(&f, 1, 0);
-        int64_t from_ms = cr_clock_wall_ms();
+        int64_t from_ms = cr_clock_monotonic_ms();
         enum cr_error_kind kind = act(&f);
         if (kind != cases[i].returned)
             fail_msg("%s: %s", cases[i].rule, cr_error_kind_name(kind));

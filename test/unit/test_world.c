@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/strings.h"
 #include "support/fakeapi.h"
 #include "support/testserver.h"
@@ -646,6 +647,36 @@ static void of_pods_that_went_during_an_act_nothing_is_remembered(void **state)
     assert_string_equal(words, "there: 1, u-before: 0, u-p9: 0");
 }
 
+/* --- what was done and refused lately --- */
+
+/* Of what was done or refused by the clock that nobody sets: in tens of seconds from now. */
+static char *times_by_the_wall(const struct cr_world_source *source, struct cr_gathered *gathered)
+{
+    const struct cr_policy *policy = gathered->world.policy;
+    int64_t now_ms = cr_clock_monotonic_ms();
+    cr_autofree char *refused = cr_world_refused_key(policy, "a");
+    cr_autofree char *evicted = cr_world_evicted_key(policy, "a", 0);
+    cr_memory_take_note(source->memory, refused, &(struct cr_note_input){.at_ms = now_ms + 300 * 1000, .text = "no"});
+    cr_memory_note_time(source->memory, evicted, now_ms - 20 * 1000);
+    cr_memory_evicted(source->memory, gathered->consumers[0].pods[0].uid, now_ms - 40 * 1000);
+    cr_world_refresh(source, gathered);
+    const struct cr_world_consumer *a = &gathered->consumers[0];
+    const int64_t times_ms[] = {a->refused_until_ms, a->evicted_ms, a->pods[0].evicted_ms};
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    for (size_t i = 0; i < cr_array_len(times_ms); i++)
+        cr_buf_printf(&text, "%s%.0f", i ? ", " : "", (double)(times_ms[i] - gathered->world.now_ms) / 10000);
+    assert_int_equal(a->pods[1].evicted_ms, 0);
+    return cr_buf_steal(&text);
+}
+
+static void a_wall_clock_that_is_set_moves_no_pause(void **state)
+{
+    (void)state;
+    cr_autofree char *words =
+        run((struct play){.policies = OF_AGENT, .of = "mine", .objects = objects, .remembered = times_by_the_wall});
+    assert_string_equal(words, "30, -2, -4");
+}
+
 /* So many Ingresses of one Secret, each with so many hosts of its own. */
 static char *hosts_of_many(size_t ingresses, size_t hosts)
 {
@@ -700,6 +731,7 @@ int main(void)
         cmocka_unit_test(a_secret_older_than_a_restart_for_it_is_asked_for),
         cmocka_unit_test(hosts_that_show_a_secret_are_names_in_use_where_somebody_looks),
         cmocka_unit_test(of_pods_that_went_during_an_act_nothing_is_remembered),
+        cmocka_unit_test(a_wall_clock_that_is_set_moves_no_pause),
         cmocka_unit_test(what_a_tenant_can_have_looked_at_is_bounded_and_the_excess_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -287,11 +287,11 @@ static void note_eviction(const struct cr_actor *actor, const struct cr_gathered
     const struct cr_policy *policy = gathered->world.policy;
     const char *name = spec_of(gathered, what->consumer)->name;
     const struct cr_consumer_status *consumer = cr_status_consumer(&plan->status, name);
-    cr_memory_evicted(actor->memory, pod_of(gathered, what->consumer, what->pod)->uid, cr_clock_wall_ms());
+    cr_memory_evicted(actor->memory, pod_of(gathered, what->consumer, what->pod)->uid, cr_clock_monotonic_ms());
     if (!what->repair)
         return;
     cr_autofree char *key = cr_world_evicted_key(policy, name, consumer ? consumer->since_ms : 0);
-    cr_memory_note_time(actor->memory, key, cr_clock_wall_ms());
+    cr_memory_note_time(actor->memory, key, cr_clock_monotonic_ms());
 }
 
 static void say_eviction(const struct cr_actor *actor, const struct cr_policy *policy, const struct cr_world_pod *pod,
@@ -322,7 +322,7 @@ static bool evict(const struct cr_actor *actor, struct cr_gathered *gathered, st
                                    : cr_or_empty(consumer ? consumer->reason : NULL);
     if (!cr_client_evict(actor->client, policy->ns, pod->name, pod->uid, err)) {
         if (err->kind == CR_ERR_NOT_FOUND || err->kind == CR_ERR_CONFLICT) {
-            cr_memory_evicted(actor->memory, pod->uid, cr_clock_wall_ms()); /* the cache shows it still */
+            cr_memory_evicted(actor->memory, pod->uid, cr_clock_monotonic_ms()); /* the cache shows it still */
             cr_error_clear(err);
             return true;
         }
@@ -343,7 +343,7 @@ static bool refuse_until(const struct cr_actor *actor, const struct cr_gathered 
         pause_ms = err->retry_after_ms;
     cr_memory_take_note(
         actor->memory, key,
-        &(struct cr_note_input){.at_ms = cr_clock_wall_ms() + pause_ms, .reason = reason, .text = err->text});
+        &(struct cr_note_input){.at_ms = cr_clock_monotonic_ms() + pause_ms, .reason = reason, .text = err->text});
     return true;
 }
 

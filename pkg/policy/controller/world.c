@@ -108,6 +108,13 @@ static void recall_sidecar(const struct cr_world_source *source, bool awaited, s
     view->sidecar = sidecar->at_ms ? sidecar : NULL;
 }
 
+/* What is timed here alone is remembered by the monotonic clock: a wall clock that is set must not make a pause of
+ * seconds one of hours. 0 stays 0: never. */
+static int64_t wall_of(int64_t monotonic_ms)
+{
+    return monotonic_ms ? cr_clock_wall_ms() + (monotonic_ms - cr_clock_monotonic_ms()) : 0;
+}
+
 static void view_pod(const struct cr_world_source *source, const struct cr_policy_verify *verify,
                      const struct cr_json *pod, struct cr_sighting *sightings, struct cr_world_pod *view)
 {
@@ -124,7 +131,7 @@ static void view_pod(const struct cr_world_source *source, const struct cr_polic
                                   .nudges = memory.nudges,
                                   .nudged_ms = memory.nudged_ms,
                                   .nudged_since_ms = memory.nudged_since_ms,
-                                  .evicted_ms = memory.evicted_ms};
+                                  .evicted_ms = wall_of(memory.evicted_ms)};
     /* Starts are compared with each other, never with our clock: the node has its own. */
     recall_sightings(source, verify, view, sightings);
 }
@@ -194,12 +201,12 @@ static void recall_acts(const struct cr_world_source *source, struct cr_gathered
     cr_autofree char *refused_key = cr_world_refused_key(policy, name);
     CR_CLEANUP(cr_note) struct cr_note evicted = cr_memory_note(source->memory, evicted_key);
     consumer->evictions = evicted.count;
-    consumer->evicted_ms = evicted.at_ms;
+    consumer->evicted_ms = wall_of(evicted.at_ms);
     cr_note_dispose(&gathered->refusals[i]);
     gathered->refusals[i] = cr_memory_note(source->memory, refused_key);
     consumer->refused = gathered->refusals[i].text;
     consumer->refused_by_budget = gathered->refusals[i].reason == CR_HOLD_REFUSED_BY_BUDGET;
-    consumer->refused_until_ms = gathered->refusals[i].at_ms;
+    consumer->refused_until_ms = wall_of(gathered->refusals[i].at_ms);
 }
 
 /* Restarts that are under way, as far as this process knows. */

@@ -61,7 +61,8 @@ void cr_world_override(struct cr_gathered *gathered, size_t consumer, struct cr_
 void cr_world_dispose(struct cr_gathered *gathered);
 CR_DEFINE_DISPOSE(cr_world, struct cr_gathered, cr_world_dispose)
 
-/* Memory keys of a consumer, owned: what the API server refused; evictions, for the change of that time. */
+/* Memory keys of a consumer, owned: what the API server refused, until when; evictions, for the change of that time,
+ * and the last of them. Times of these notes: monotonic. */
 char *cr_world_refused_key(const struct cr_policy *policy, const char *consumer);
 char *cr_world_evicted_key(const struct cr_policy *policy, const char *consumer, int64_t since_ms);
 

@@ -308,7 +308,7 @@ static void names_of_environment(const struct cr_json *container, struct names *
 static const char *const container_lists[] = {"initContainers", "containers"};
 
 /* mounted: names of the volumes that count; NULL: all do. */
-static void names_of_pod_spec(const struct cr_json *pod_spec, const struct cr_strmap *mounted, struct names *names)
+static void names_of_volumes(const struct cr_json *pod_spec, const struct cr_strmap *mounted, struct names *names)
 {
     const struct cr_json *volumes = cr_json_get(pod_spec, "volumes");
     for (const struct cr_json *volume = cr_json_first(volumes); volume; volume = cr_json_next(volume)) {
@@ -316,6 +316,10 @@ static void names_of_pod_spec(const struct cr_json *pod_spec, const struct cr_st
         if (!mounted || (name && cr_strmap_get(mounted, name)))
             names_of_volume(volume, names);
     }
+}
+
+static void names_of_containers(const struct cr_json *pod_spec, struct names *names)
+{
     for (size_t i = 0; i < cr_array_len(container_lists); i++) {
         const struct cr_json *containers = cr_json_get(pod_spec, container_lists[i]);
         for (const struct cr_json *c = cr_json_first(containers); c; c = cr_json_next(c))
@@ -326,10 +330,10 @@ static void names_of_pod_spec(const struct cr_json *pod_spec, const struct cr_st
 void cr_usage_secrets(const struct cr_json *pod_spec, struct cr_strvec *out)
 {
     CR_CLEANUP(cr_strmap) struct cr_strmap *known = cr_strmap_new(NULL);
-    names_of_pod_spec(pod_spec, NULL, &(struct names){.known = known, .out = out});
+    struct names names = {.known = known, .out = out};
+    names_of_volumes(pod_spec, NULL, &names);
+    names_of_containers(pod_spec, &names);
 }
-
-/* --- whole objects --- */
 
 static void mark_mounts(const struct cr_json *container, struct cr_strmap *mounted)
 {
@@ -351,12 +355,22 @@ static struct cr_strmap *mounted_volumes(const struct cr_json *pod_spec)
     return mounted;
 }
 
+void cr_usage_mounted(const struct cr_json *pod_spec, struct cr_strvec *out)
+{
+    CR_CLEANUP(cr_strmap) struct cr_strmap *known = cr_strmap_new(NULL);
+    CR_CLEANUP(cr_strmap) struct cr_strmap *mounted = mounted_volumes(pod_spec);
+    names_of_volumes(pod_spec, mounted, &(struct names){.known = known, .out = out});
+}
+
+/* --- whole objects --- */
+
 /* A volume that no container mounts must be there when a pod starts, but is not read. */
 static void names_of_workload(const struct cr_json *workload, struct names *names)
 {
     const struct cr_json *pod_spec = cr_json_at(workload, "spec", "template", "spec");
     CR_CLEANUP(cr_strmap) struct cr_strmap *mounted = mounted_volumes(pod_spec);
-    names_of_pod_spec(pod_spec, mounted, names);
+    names_of_volumes(pod_spec, mounted, names);
+    names_of_containers(pod_spec, names);
 }
 
 static void names_of_ingress(const struct cr_json *ingress, struct names *names)

@@ -47,6 +47,8 @@ void cr_usage_collect(const struct cr_json *pod_spec, const char *secret, struct
 /* Names of all Secrets that the PodSpec's volumes (mounted or not) and environment refer to, each once. out: empty
  * before. */
 void cr_usage_secrets(const struct cr_json *pod_spec, struct cr_strvec *out);
+/* The same of those in volumes that some container mounts. */
+void cr_usage_mounted(const struct cr_json *pod_spec, struct cr_strvec *out);
 
 /* Names of the Secrets that a whole object uses, each once. Workloads: those with a usage in the pod template (an Argo
  * Rollout with a workloadRef has none of its own). Ingress

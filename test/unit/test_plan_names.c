@@ -756,6 +756,140 @@ static void the_words_are_bounded(void **state)
     assert_true(strlen(text) <= 864); /* as pkg/api/status_encode.c cuts it */
 }
 
+/* --- what it costs --- */
+
+static size_t comparisons;
+
+/* Called by the sanitizers' runtime for each strcasecmp, by which names are compared. A build without one counts none.
+ */
+void __sanitizer_weak_hook_strcasecmp(void *caller, const char *a, const char *b, int result);
+void __sanitizer_weak_hook_strcasecmp(void *caller, const char *a, const char *b, int result)
+{
+    (void)caller;
+    (void)a;
+    (void)b;
+    (void)result;
+    comparisons++;
+}
+
+enum { MANY_SECRETS = 16, MANY_CONSUMERS = 16, MANY_ENDPOINTS = 8, MANY_NAMES = 100 };
+
+struct crowd {
+    struct cr_policy *policy;
+    struct cr_policy_status status;
+    struct cr_material materials[MANY_SECRETS];
+    struct cr_world_secret secrets[MANY_SECRETS];
+    struct cr_json *workload;
+    struct cr_world_consumer consumers[MANY_CONSUMERS];
+};
+
+/* Parts with numbers, and a comma between them. */
+static void list_up_to(struct cr_buf *text, const char *before, const char *behind, int count)
+{
+    for (int i = 0; i < count; i++)
+        cr_buf_printf(text, "%s%s%d%s", i ? ", " : "", before, i, behind);
+}
+
+static struct cr_policy *policy_of_crowd(void)
+{
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    cr_buf_puts(&text, "metadata: {name: demo, namespace: ns, uid: u, resourceVersion: '1'}\nspec:\n  secrets: [");
+    list_up_to(&text, "{name: s", "}", MANY_SECRETS);
+    cr_buf_puts(&text, "]\n  consumers:\n");
+    for (int i = 0; i < MANY_CONSUMERS; i++) {
+        cr_buf_printf(&text, "  - {name: c%d, targetRef: {kind: Deployment, name: c%d}, verify: {endpoints: [", i, i);
+        list_up_to(&text, "{serverName: lost.example, port: 1", "}", MANY_ENDPOINTS);
+        cr_buf_puts(&text, "]}}\n");
+    }
+    CR_CLEANUP(cr_json) struct cr_json *object = test_yaml(cr_buf_text(&text));
+    struct cr_policy *policy = cr_policy_decode(object, &err);
+    if (!policy)
+        fail_msg("%s", err.text);
+    return policy;
+}
+
+static struct cr_json *workload_of_crowd(void)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    cr_buf_puts(&text, "metadata: {name: app, namespace: ns, uid: u, resourceVersion: '7', generation: 1}\n"
+                       "spec: {replicas: 0, template: {spec: {containers: [{name: app, image: x, volumeMounts: [");
+    list_up_to(&text, "{name: v", ", mountPath: /x}", MANY_SECRETS);
+    cr_buf_puts(&text, "]}], volumes: [");
+    for (int i = 0; i < MANY_SECRETS; i++)
+        cr_buf_printf(&text, "%s{name: v%d, secret: {secretName: s%d}}", i ? ", " : "", i, i);
+    cr_buf_puts(&text, "]}}}\nstatus: {observedGeneration: 1}\n");
+    return test_yaml(cr_buf_text(&text));
+}
+
+static void close_crowd(struct crowd *c)
+{
+    cr_policy_free(c->policy);
+    cr_policy_status_dispose(&c->status);
+    cr_json_free(c->workload);
+    for (size_t i = 0; i < MANY_SECRETS; i++)
+        cr_material_dispose(&c->materials[i]);
+}
+
+/* Each Secret gets a leaf of many names. first: one of them. */
+static void issue(struct crowd *c, const char *version, const char *first)
+{
+    for (size_t i = 0; i < MANY_SECRETS; i++) {
+        struct cr_material *m = &c->materials[i];
+        cr_material_dispose(m);
+        *m = (struct cr_material){.has_leaf = true, .not_before_ms = 1, .not_after_ms = START + DAY_MS * 30LL};
+        cr_autofree char *id = cr_asprintf("%zu %s", i, version);
+        cr_sha256_hex(id, strlen(id), m->leaf);
+        memcpy(m->key, m->leaf, sizeof m->key);
+        cr_strvec_add(&m->names, first);
+        for (int k = 1; k < MANY_NAMES; k++) {
+            cr_autofree char *name = cr_asprintf("n%d.example", k);
+            cr_strvec_add(&m->names, name);
+        }
+        c->secrets[i] = (struct cr_world_secret){.found = true, .resource_version = version, .material = m};
+    }
+}
+
+/* Returns how many names were compared. */
+static size_t plan_for_crowd(struct crowd *c, const struct cr_catalogue *catalogue)
+{
+    CR_CLEANUP(cr_plan) struct cr_plan made = {0};
+    const struct cr_world world = {.policy = c->policy,
+                                   .status = &c->status,
+                                   .secrets = c->secrets,
+                                   .consumers = c->consumers,
+                                   .catalogue = catalogue,
+                                   .now_ms = START};
+    comparisons = 0;
+    cr_plan_make(&world, &made);
+    size_t compared = comparisons;
+    test_record_status(&made.status, &c->status);
+    return compared;
+}
+
+/* Every leaf of a workload is replaced by one without the name that all its endpoints ask for: each might be the one
+ * that answered. Without a search of all others for each, a question costs two leaves: the one before and the present
+ * one. */
+static void a_question_costs_two_leaves_however_many_there_are(void **state)
+{
+    (void)state;
+    struct cr_error err = {0};
+    CR_CLEANUP(cr_catalogue) struct cr_catalogue *catalogue = cr_catalogue_builtin(&err);
+    __attribute__((cleanup(close_crowd))) struct crowd c = {.policy = policy_of_crowd(),
+                                                            .workload = workload_of_crowd()};
+    for (size_t i = 0; i < MANY_CONSUMERS; i++)
+        c.consumers[i] = (struct cr_world_consumer){.found = true, .workload = c.workload};
+    issue(&c, "1", "lost.example");
+    for (int i = 0; i < 3; i++)
+        (void)plan_for_crowd(&c, catalogue);
+    issue(&c, "2", "other.example");
+    size_t compared = plan_for_crowd(&c, catalogue);
+    size_t questions = (size_t)MANY_SECRETS * MANY_CONSUMERS * MANY_ENDPOINTS;
+    print_message("%zu questions of leaves of %d names: %zu comparisons\n", questions, MANY_NAMES, compared);
+    assert_string_equal(cr_or_empty(c.status.secrets[0].problem_reason), CR_PROBLEM_NAME_MISSING);
+    assert_in_range(compared, 0, 3 * questions * MANY_NAMES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -776,6 +910,7 @@ int main(void)
         cmocka_unit_test(a_name_without_known_clients_is_reported_once_and_holds_nothing),
         cmocka_unit_test(a_handshake_verifies_a_leaf_for_the_name_that_was_asked_for),
         cmocka_unit_test(the_words_are_bounded),
+        cmocka_unit_test(a_question_costs_two_leaves_however_many_there_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #define CR_POLICY_RULES_PLAN_INTERNAL_H
 
 #include "base/buffer.h"
+#include "base/strmap.h"
 #include "policy/rules/decide.h"
 #include "evidence/diff.h"
 #include "policy/rules/plan.h"
@@ -78,13 +79,21 @@ struct plan_consumer {
     bool unseen_late; /* while idle: a pod has not shown in time what it should, or shows something else */
 };
 
+/* Secrets with a leaf that the pods of a consumer may show. */
+struct plan_leaves {
+    bool *of_policy; /* parallel to policy->secrets; NULL: it asks for no names */
+    size_t len;      /* with those of others */
+};
+
 struct plan_ctx {
     const struct cr_world *world;
     struct cr_plan *plan;
     struct cr_secret_change *changes;  /* active: pending and without a problem */
     struct cr_secret_status **pending; /* parallel to changes; borrowed from the plan's status */
     size_t changes_len;
-    struct cr_strvec *leaves_of; /* per consumer that asks for names: Secrets with a leaf that its pods may show */
+    struct plan_leaves *leaves_of; /* per consumer that asks for names */
+    struct cr_strmap *leaves_for;  /* a name that consumers ask for → bool[], parallel to policy->secrets: what the
+                                    * Secret holds now has a leaf for it. So each leaf is searched once for a name */
     struct plan_consumer *consumers;
     size_t consumers_len;
     int begun; /* restarts in this plan that count for the limits */

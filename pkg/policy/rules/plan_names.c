@@ -14,9 +14,12 @@
  * write an Ingress can hold no leaf that takes no name away. */
 #include "policy/rules/plan_internal.h"
 
+#include <stdlib.h>
+
 #include "api/missing_name.h"
 #include "base/alloc.h"
 #include "base/strings.h"
+#include "base/strmap.h"
 #include "pki/leaf_names.h"
 #include "catalogue/usage.h"
 
@@ -25,39 +28,49 @@ enum { MISSING_SHOWN = 2, NAMES_SHOWN = 3, NAME_SHOWN = 64 };
 
 /* --- names in use --- */
 
-/* As a file: a variable is a password far more often than a certificate. */
-static bool is_mounted(const struct cr_json *pod_spec, const char *secret)
+/* Of a Secret of the policy, by its name; SIZE_MAX: the policy has none of that name. */
+static size_t index_of(const struct plan_ctx *ctx, const char *name)
 {
-    CR_CLEANUP(cr_usage_list) struct cr_usage_list usages = {0};
-    cr_usage_collect(pod_spec, secret, &usages);
-    for (size_t i = 0; i < usages.len; i++)
-        if (usages.items[i].kind != CR_USAGE_ENV)
-            return true;
-    return false;
+    const struct cr_policy_secret *own = cr_policy_secret_of(ctx->world->policy, name);
+    return own ? (size_t)(own - ctx->world->policy->secrets) : SIZE_MAX;
 }
 
 /* A Secret of the policy as it is now, by its name; borrowed. NULL: the policy has none of that name. */
 static const struct cr_world_secret *world_secret(const struct plan_ctx *ctx, const char *name)
 {
-    const struct cr_policy *policy = ctx->world->policy;
-    const struct cr_policy_secret *own = cr_policy_secret_of(policy, name);
-    return own ? &ctx->world->secrets[own - policy->secrets] : NULL;
+    size_t own = index_of(ctx, name);
+    return own == SIZE_MAX ? NULL : &ctx->world->secrets[own];
 }
 
-static bool may_have_leaf(const struct plan_ctx *ctx, const struct cr_json *pod_spec, const char *secret)
-{
-    const struct cr_world_secret *own = world_secret(ctx, secret);
-    return own ? !own->material || own->material->has_leaf : is_mounted(pod_spec, secret);
-}
-
-static void add_leaves(const struct plan_ctx *ctx, size_t consumer, struct cr_strvec *out)
+static void add_own_leaves(const struct plan_ctx *ctx, const struct cr_json *pod_spec, struct plan_leaves *out)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec used = {0};
-    const struct cr_json *pod_spec = cr_json_at(ctx->world->consumers[consumer].workload, "spec", "template", "spec");
     cr_usage_secrets(pod_spec, &used);
-    for (size_t i = 0; i < used.len; i++)
-        if (may_have_leaf(ctx, pod_spec, used.items[i]))
-            cr_strvec_add(out, used.items[i]);
+    for (size_t i = 0; i < used.len; i++) {
+        size_t own = index_of(ctx, used.items[i]);
+        const struct cr_material *material = own == SIZE_MAX ? NULL : ctx->world->secrets[own].material;
+        if (own == SIZE_MAX || (material && !material->has_leaf))
+            continue;
+        out->of_policy[own] = true;
+        out->len++;
+    }
+}
+
+/* As a file: a variable is a password far more often than a certificate. */
+static void add_leaves_of_others(const struct plan_ctx *ctx, const struct cr_json *pod_spec, struct plan_leaves *out)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec mounted = {0};
+    cr_usage_mounted(pod_spec, &mounted);
+    for (size_t i = 0; i < mounted.len; i++)
+        out->len += index_of(ctx, mounted.items[i]) == SIZE_MAX;
+}
+
+static void add_leaves(const struct plan_ctx *ctx, size_t consumer, struct plan_leaves *out)
+{
+    const struct cr_json *pod_spec = cr_json_at(ctx->world->consumers[consumer].workload, "spec", "template", "spec");
+    out->of_policy = cr_calloc(ctx->world->policy->secrets_len, sizeof *out->of_policy);
+    add_own_leaves(ctx, pod_spec, out);
+    add_leaves_of_others(ctx, pod_spec, out);
 }
 
 static bool asks_for_names(const struct cr_policy_verify *verify)
@@ -68,21 +81,44 @@ static bool asks_for_names(const struct cr_policy_verify *verify)
     return false;
 }
 
+/* Owned: see leaves_for. */
+static bool *search_leaves(const struct cr_world *world, const char *name)
+{
+    bool *out = cr_calloc(world->policy->secrets_len, sizeof *out);
+    for (size_t i = 0; i < world->policy->secrets_len; i++)
+        out[i] = world->secrets[i].material && cr_leaf_names_cover(&world->secrets[i].material->names, name);
+    return out;
+}
+
+static void add_names(struct plan_ctx *ctx, const struct cr_policy_verify *verify)
+{
+    for (size_t i = 0; i < verify->endpoints_len; i++) {
+        const char *name = verify->endpoints[i].server_name;
+        if (name && !cr_strmap_get(ctx->leaves_for, name))
+            cr_strmap_set(ctx->leaves_for, name, search_leaves(ctx->world, name));
+    }
+}
+
 void cr_plan_names_make(struct plan_ctx *ctx)
 {
     const struct cr_policy *policy = ctx->world->policy;
     ctx->leaves_of = cr_calloc(policy->consumers_len, sizeof *ctx->leaves_of);
-    for (size_t i = 0; i < policy->consumers_len; i++)
+    ctx->leaves_for = cr_strmap_new(free);
+    for (size_t i = 0; i < policy->consumers_len; i++) {
+        add_names(ctx, &policy->consumers[i].verify);
         if (ctx->world->consumers[i].found && asks_for_names(&policy->consumers[i].verify))
             add_leaves(ctx, i, &ctx->leaves_of[i]);
+    }
 }
 
 void cr_plan_names_dispose(struct plan_ctx *ctx)
 {
     for (size_t i = 0; ctx->leaves_of && i < ctx->world->policy->consumers_len; i++)
-        cr_strvec_dispose(&ctx->leaves_of[i]);
+        free(ctx->leaves_of[i].of_policy);
     free(ctx->leaves_of);
     ctx->leaves_of = NULL;
+    cr_strmap_free(ctx->leaves_for);
+    ctx->leaves_for = NULL;
 }
 
 /* --- which leaf a name belongs to --- */
@@ -94,37 +130,41 @@ static bool was_for(const struct cr_secret_status *secret, const char *name)
            (secret->pending.set && cr_leaf_names_cover(&secret->pending.target.names, name));
 }
 
-/* Some leaf that the consumer may show, as its Secret holds it now. but: leaves that Secret out; may be NULL. */
-static bool some_leaf_is_for(const struct plan_ctx *ctx, size_t consumer, const char *but, const char *name)
+/* For a name that a consumer asks for; parallel to policy->secrets. Borrowed. */
+static const bool *leaves_for(const struct plan_ctx *ctx, const char *name)
 {
-    const struct cr_policy *policy = ctx->world->policy;
-    for (size_t i = 0; i < policy->secrets_len; i++) {
-        const struct cr_material *material = ctx->world->secrets[i].material;
-        if (material && !cr_streq(policy->secrets[i].name, but) &&
-            cr_strvec_has(&ctx->leaves_of[consumer], policy->secrets[i].name) &&
-            cr_leaf_names_cover(&material->names, name))
+    return cr_strmap_get(ctx->leaves_for, name);
+}
+
+/* Some leaf that the consumer may show, as its Secret holds it now. but: leaves that Secret out; SIZE_MAX: none. */
+static bool some_leaf_is_for(const struct plan_ctx *ctx, size_t consumer, size_t but, const char *name)
+{
+    const bool *shown = ctx->leaves_of[consumer].of_policy;
+    const bool *is_for = leaves_for(ctx, name);
+    for (size_t i = 0; shown && i < ctx->world->policy->secrets_len; i++)
+        if (i != but && shown[i] && is_for[i])
             return true;
-    }
     return false;
 }
 
 static bool answers_for(const struct plan_ctx *ctx, size_t consumer, const struct cr_verify_endpoint *endpoint,
                         const struct cr_secret_status *secret)
 {
-    const struct cr_strvec *leaves = &ctx->leaves_of[consumer];
+    const struct plan_leaves *leaves = &ctx->leaves_of[consumer];
+    size_t own = index_of(ctx, secret->name);
     if (endpoint->secret_name)
         return cr_streq(endpoint->secret_name, secret->name);
-    if (!cr_strvec_has(leaves, secret->name))
+    if (own == SIZE_MAX || !leaves->of_policy || !leaves->of_policy[own])
         return false;
-    return leaves->len == 1 || (was_for(secret, endpoint->server_name) &&
-                                !some_leaf_is_for(ctx, consumer, secret->name, endpoint->server_name));
+    return leaves->len == 1 ||
+           (!some_leaf_is_for(ctx, consumer, own, endpoint->server_name) && was_for(secret, endpoint->server_name));
 }
 
 static bool is_missing(const struct plan_ctx *ctx, size_t consumer, const struct cr_verify_endpoint *endpoint,
                        const struct cr_secret_status *secret, const struct cr_material *leaf)
 {
-    return endpoint->server_name && !cr_leaf_names_cover(&leaf->names, endpoint->server_name) &&
-           answers_for(ctx, consumer, endpoint, secret);
+    return endpoint->server_name && answers_for(ctx, consumer, endpoint, secret) &&
+           !cr_leaf_names_cover(&leaf->names, endpoint->server_name);
 }
 
 /* Whether the endpoint's name is one that a condition reports as checked. */
@@ -133,9 +173,9 @@ static bool has_its_name(const struct plan_ctx *ctx, size_t consumer, const stru
     if (!endpoint->server_name)
         return false;
     if (!endpoint->secret_name)
-        return some_leaf_is_for(ctx, consumer, NULL, endpoint->server_name);
-    const struct cr_world_secret *secret = world_secret(ctx, endpoint->secret_name);
-    return secret && secret->material && cr_leaf_names_cover(&secret->material->names, endpoint->server_name);
+        return some_leaf_is_for(ctx, consumer, SIZE_MAX, endpoint->server_name);
+    size_t own = index_of(ctx, endpoint->secret_name);
+    return own != SIZE_MAX && leaves_for(ctx, endpoint->server_name)[own];
 }
 
 struct plan_names_checked cr_plan_names_checked(const struct plan_ctx *ctx)

@@ -255,15 +255,26 @@ bool cr_cache_looks_at_hosts(const struct cr_cache *cache)
     return cache->options.hosts_in_use;
 }
 
-/* As consumers. */
-static bool may_consume(const struct cr_policy *policy, const struct cr_consumer_kind *kind)
+static bool lists(const struct cr_policy *policy, const struct cr_consumer_kind *kind)
 {
-    if (policy->discover.enabled)
-        return true;
     for (size_t i = 0; i < policy->consumers_len; i++)
         if (cr_streq(policy->consumers[i].kind, kind->resource.kind))
             return true;
     return false;
+}
+
+static bool remembers(const struct cr_policy_status *status, const struct cr_consumer_kind *kind)
+{
+    for (size_t i = 0; i < status->consumers_len; i++)
+        if (cr_streq(status->consumers[i].kind, kind->resource.kind))
+            return true;
+    return false;
+}
+
+/* As consumers. */
+static bool may_consume(const struct cr_policy *policy, const struct cr_consumer_kind *kind)
+{
+    return policy->discover.enabled || lists(policy, kind);
 }
 
 static bool has_hosts(const struct cr_cache *cache, const struct cr_consumer_kind *kind)
@@ -313,20 +324,61 @@ char *cr_cache_refused(struct cr_cache *cache, const struct cr_policy *policy, c
     return text.len ? cr_buf_steal(&text) : NULL;
 }
 
+/* Of an optional one: its first full state comes only once a person has installed the kind or granted the right. */
+static bool is_out_of_reach(const struct cache_informer *informer)
+{
+    struct cr_error err = {0};
+    return cr_informer_refused(informer->optional, &err) || err.kind == CR_ERR_NOT_FOUND;
+}
+
+static bool has_workloads_of(const struct cache_informer *informer, const struct cr_policy *policy,
+                             const struct cr_policy_status *status)
+{
+    const struct cr_consumer_kind *kind = informer->kind;
+    return kind && cr_consumer_kind_has_pods(kind) && (lists(policy, kind) || remembers(status, kind));
+}
+
+/* An optional kind that cannot be listed for long holds no policy but those that have workloads of it: a restart there
+ * may have failed, which stops others, and what is remembered of them would be lost. */
+static bool is_awaited(const struct cache_informer *informer, const struct cr_policy *policy,
+                       const struct cr_policy_status *status)
+{
+    if (!is_asked_for(informer, policy) || is_out_of_reach(informer) || cr_informer_synced(informer->optional))
+        return false;
+    return has_workloads_of(informer, policy, status) ||
+           cr_clock_monotonic_ms() - atomic_load(&informer->started_ms) < FIRST_ANSWER_MS;
+}
+
 bool cr_cache_waits(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status)
 {
     for (size_t i = 0; i < cache->informers_len; i++) {
-        struct cache_informer *informer = &cache->informers[i];
-        struct cr_error err = {0};
+        const struct cache_informer *informer = &cache->informers[i];
         if (is_of(informer, policy) && !cr_informer_synced(informer->informer))
             return true;
-        if (!is_asked_for(informer, policy) || cr_informer_synced(informer->optional))
-            continue;
-        bool in_time = cr_clock_monotonic_ms() - atomic_load(&informer->started_ms) < FIRST_ANSWER_MS;
-        if (!cr_informer_healthy(informer->optional, &err) && err.kind == CR_ERR_TRANSIENT && in_time)
+        if (is_awaited(informer, policy, status))
             return true;
     }
     return cr_cache_waits_for_secrets(cache, policy, status);
+}
+
+/* Of an optional one. True, with the reason: what the store has may be old, or nothing yet. A CRD that is not installed
+ * is no reason. */
+static bool is_unseen(const struct cache_informer *informer, struct cr_error *err)
+{
+    return !cr_informer_healthy(informer->optional, err) && err->kind != CR_ERR_NOT_FOUND;
+}
+
+bool cr_cache_pods_unseen(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_consumer_kind *only)
+{
+    for (size_t i = 0; i < cache->informers_len; i++) {
+        const struct cache_informer *informer = &cache->informers[i];
+        const struct cr_consumer_kind *kind = informer->kind;
+        struct cr_error err = {0};
+        if (kind && cr_consumer_kind_has_pods(kind) && (!only || kind == only) && is_asked_for(informer, policy) &&
+            is_unseen(informer, &err))
+            return true;
+    }
+    return false;
 }
 
 char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy)
@@ -336,8 +388,7 @@ char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy)
     for (size_t i = 0; i < cache->informers_len; i++) {
         struct cache_informer *informer = &cache->informers[i];
         struct cr_error err = {0};
-        if (informer->what == CR_CACHED_BUDGETS || !is_asked_for(informer, policy) ||
-            cr_informer_healthy(informer->optional, &err) || err.kind == CR_ERR_NOT_FOUND)
+        if (informer->what == CR_CACHED_BUDGETS || !is_asked_for(informer, policy) || !is_unseen(informer, &err))
             continue;
         cr_buf_printf(&text, "%s%s of kind %s cannot be seen: %s.", text.len ? " " : "",
                       may_consume(policy, informer->kind) ? "Consumers" : "Hosts in use", informer->kind->resource.kind,

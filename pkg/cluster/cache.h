@@ -86,11 +86,16 @@ void cr_cache_all_pods(struct cr_cache *cache, const char *ns, const char *kind,
  * what to grant. What is cached of them may be old, so nothing may be done based on it. status: as last written. Owned;
  * NULL: everything can be seen. */
 char *cr_cache_refused(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status);
-/* True: the first full state of what the policy needs is still to come, and no answer says that it will not. */
+/* True: the first full state of what the policy needs is still to come, and no answer says that it will not. A kind
+ * that a cluster may lack is waited for ten seconds at most, whatever its trouble; without end if it has pods and the
+ * policy lists or remembers workloads of it. */
 bool cr_cache_waits(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status);
 /* Says what is not seen, and why, of the things that the policy asks for but could do without: kinds of consumers, what
  * a selector takes. A CRD that is not installed is no reason. Owned; NULL: none. */
 char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy);
+/* Whether a kind of consumers with pods is among these: workloads that have the policy's Secrets may be missing. only:
+ * that kind; NULL: any. */
+bool cr_cache_pods_unseen(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_consumer_kind *only);
 /* Why the PodDisruptionBudgets of the namespace are not seen. Owned; NULL: they are seen. */
 char *cr_cache_budgets_unseen(struct cr_cache *cache, const char *ns);
 

@@ -644,6 +644,104 @@ static void that_a_kind_was_seen_and_may_not_be_seen_any_more_is_notified(void *
     assert_true(notified);
 }
 
+/* --- kinds that cannot be listed --- */
+
+struct unlisted {
+    struct cr_manager *manager;
+    struct cr_cache *cache;
+    struct cr_timer *poll;
+    atomic_bool forbidden; /* Rollouts; before, there are too many requests for a list of them */
+    bool refused;          /* and that is known */
+};
+
+static void serve_unlisted(struct test_conn *conn, void *arg)
+{
+    const struct unlisted *unlisted = arg;
+    if (!test_conn_request(conn))
+        return;
+    if (strstr(conn->head, "/rollouts?")) {
+        test_conn_puts(conn, atomic_load(&unlisted->forbidden)
+                                 ? "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
+                                 : "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n");
+        return;
+    }
+    test_conn_puts(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n");
+    if (strstr(conn->head, "/certrotationpolicies?"))
+        send_policies(conn);
+    test_conn_puts(conn, MARK);
+    test_conn_wait_closed(conn);
+}
+
+static void on_any_policy(void *arg, const char *key)
+{
+    (void)arg;
+    (void)key;
+}
+
+static struct cr_policy_consumer canary = {.kind = (char *)(uintptr_t) "Rollout"};
+static const struct cr_policy lists_rollout = {
+    .ns = (char *)(uintptr_t) "ns", .consumers = &canary, .consumers_len = 1};
+static const struct cr_policy finds_all = {.ns = (char *)(uintptr_t) "ns", .discover = {.enabled = true}};
+
+static void assert_rollouts_alone_are_unseen(struct cr_cache *cache)
+{
+    assert_true(cr_cache_pods_unseen(cache, &finds_all, NULL));
+    assert_true(cr_cache_pods_unseen(cache, &lists_rollout, NULL));
+    assert_true(cr_cache_pods_unseen(cache, &lists_rollout, cr_consumer_kind_of("Rollout")));
+    assert_false(cr_cache_pods_unseen(cache, &finds_all, cr_consumer_kind_of("ReplicaSet")));
+    assert_false(cr_cache_pods_unseen(cache, &in_ns, NULL));
+}
+
+/* First throttled, and then refused. */
+static void look_at_rollouts(void *arg)
+{
+    struct unlisted *unlisted = arg;
+    struct cr_cache *cache = unlisted->cache;
+    cr_autofree char *unseen = cr_cache_unseen(cache, &lists_rollout);
+    bool rest_is_seen = !cr_cache_waits(cache, &in_ns, &nothing_known) &&
+                        !cr_cache_pods_unseen(cache, &finds_all, cr_consumer_kind_of("ReplicaSet"));
+    if (rest_is_seen && unseen && strstr(unseen, "429") && !atomic_load(&unlisted->forbidden)) {
+        assert_true(cr_cache_waits(cache, &lists_rollout, &nothing_known));
+        assert_rollouts_alone_are_unseen(cache);
+        atomic_store(&unlisted->forbidden, true);
+    }
+    unlisted->refused = unseen && strstr(unseen, "403") && !cr_cache_waits(cache, &lists_rollout, &nothing_known);
+    if (unlisted->refused)
+        cr_manager_stop(unlisted->manager);
+    else
+        cr_timer_arm(unlisted->poll, POLL_MS);
+}
+
+static void a_kind_that_is_throttled_is_waited_for_and_one_that_is_refused_is_known_to_be_unseen(void **state)
+{
+    (void)state;
+    struct unlisted unlisted = {0};
+    struct test_server *server =
+        test_server_new(&(struct test_server_options){.serve = serve_unlisted, .arg = &unlisted});
+    struct cr_loop *loop = cr_loop_new();
+    struct cr_client *client = fake_client(loop, test_server_port(server));
+    unlisted.manager = cr_manager_new(loop, client, NULL, &(struct cr_manager_options){.workers = 1});
+    const struct cr_cache_options options = {
+        .namespaces = &everywhere, .on_policy = on_any_policy, .on_pod_gone = forget_pod, .arg = &unlisted};
+    unlisted.cache = cr_cache_new(unlisted.manager, client, loop, &options);
+    unlisted.poll = cr_timer_new(loop, look_at_rollouts, &unlisted);
+    cr_timer_arm(unlisted.poll, 0);
+    struct cr_timer *deadline = cr_timer_new(loop, give_up, unlisted.manager);
+    cr_timer_arm(deadline, 20 * 1000);
+    struct cr_error err = {0};
+    if (!cr_manager_run(unlisted.manager, &err))
+        fail_msg("%s", err.text);
+    cr_timer_free(deadline);
+    cr_timer_free(unlisted.poll);
+    assert_true(unlisted.refused);
+    assert_rollouts_alone_are_unseen(unlisted.cache);
+    cr_manager_free(unlisted.manager);
+    cr_cache_free(unlisted.cache);
+    cr_client_free(client);
+    cr_loop_free(loop);
+    test_server_free(server);
+}
+
 /* --- watches that others replace --- */
 
 enum { BEHIND_MS = 500 };
@@ -844,6 +942,7 @@ int main(void)
         cmocka_unit_test(policies_are_decoded_once_and_secrets_are_read_through_them),
         cmocka_unit_test(what_may_not_be_seen_in_one_namespace_is_notified_there_and_nowhere_else),
         cmocka_unit_test(that_a_kind_was_seen_and_may_not_be_seen_any_more_is_notified),
+        cmocka_unit_test(a_kind_that_is_throttled_is_waited_for_and_one_that_is_refused_is_known_to_be_unseen),
         cmocka_unit_test(a_deletion_is_notified_whichever_watch_receives_it_last),
         cmocka_unit_test(a_secret_does_not_go_back_to_what_a_new_watch_has),
     };

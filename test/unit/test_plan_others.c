@@ -566,6 +566,61 @@ static void what_is_not_effective_is_said_with_numbers(void **state)
     assert_condition(s, "Ready", false, "CannotDiscover", "Ingress");
 }
 
+/* --- what cannot be seen --- */
+
+/* A workload that discovery would find may be among what is not listed. */
+static void nothing_settles_while_workloads_with_pods_may_be_missing(void **state)
+{
+    struct stage *s = start_idle(state);
+    cr_json_free(s->objects[0]);
+    s->objects[0] = NULL;
+    s->consumers[0] = (struct cr_world_consumer){0};
+    s->policy->consumers[0].optional = true;
+    s->beyond =
+        (struct cr_world_beyond){.unseen = "Consumers of kind Rollout cannot be seen: throttled.", .unseen_pods = true};
+    set_leaf(s, "leaf-2");
+    settled_plan(s);
+    s->now_ms += 10 * 60 * 1000;
+    settled_plan(s);
+    assert_true(pending(s));
+    assert_int_equal(s->status.history_len, 0);
+    assert_condition(s, "Ready", false, "CannotDiscover", "Rollout");
+    s->beyond = (struct cr_world_beyond){0};
+    settled_plan(s);
+    assert_false(pending(s));
+}
+
+/* Ingresses and Gateways have no pods that could keep what was before. */
+static void what_has_no_pods_and_cannot_be_listed_holds_no_change(void **state)
+{
+    struct stage *s = start_idle(state);
+    s->consumers[0] = (struct cr_world_consumer){0};
+    s->policy->consumers[0].optional = true;
+    s->beyond = (struct cr_world_beyond){.unseen = "Consumers of kind Gateway cannot be seen: forbidden."};
+    set_leaf(s, "leaf-2");
+    settled_plan(s);
+    s->now_ms += 60 * 1000;
+    settled_plan(s);
+    assert_false(pending(s));
+}
+
+static void a_workload_that_is_not_seen_is_neither_done_nor_said_to_be_missing(void **state)
+{
+    struct stage *s = start_idle(state);
+    struct cr_world_consumer seen = s->consumers[0];
+    s->consumers[0] = (struct cr_world_consumer){.unseen = true};
+    set_leaf(s, "leaf-2");
+    settled_plan(s);
+    s->now_ms += 10 * 60 * 1000;
+    settled_plan(s);
+    assert_true(pending(s));
+    assert_int_equal(consumer(s, "web")->state, CR_CONSUMER_ABSENT);
+    assert_int_equal(consumer(s, "web")->gate.hold, CR_HOLD_NONE);
+    assert_string_equal(consumer(s, "web")->reason, "Deployment web is not seen, since its kind cannot be listed.");
+    s->consumers[0] = seen;
+    assert_int_equal(settled_plan(s)->restarts_len, 1);
+}
+
 int main(void)
 {
 #define SCENE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -586,6 +641,9 @@ int main(void)
         SCENE(a_name_that_means_another_workload_brings_no_memory_along),
         SCENE(two_workloads_that_swap_their_names_keep_what_is_theirs),
         SCENE(what_is_not_effective_is_said_with_numbers),
+        SCENE(nothing_settles_while_workloads_with_pods_may_be_missing),
+        SCENE(what_has_no_pods_and_cannot_be_listed_holds_no_change),
+        SCENE(a_workload_that_is_not_seen_is_neither_done_nor_said_to_be_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

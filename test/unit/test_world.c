@@ -214,7 +214,7 @@ static char *words_of(struct cr_gathered *gathered)
     cr_buf_puts(&text, "|");
     for (size_t i = 0; i < policy->consumers_len; i++) {
         const struct cr_world_consumer *consumer = &gathered->consumers[i];
-        cr_buf_printf(&text, " %s", policy->consumers[i].name);
+        cr_buf_printf(&text, " %s%s", policy->consumers[i].name, consumer->unseen ? "?" : "");
         if (consumer->pods_len)
             cr_buf_printf(&text, "(%zu)", consumer->pods_len);
         for (size_t s = 0; consumer->others && s < policy->secrets_len; s++)
@@ -227,6 +227,8 @@ static char *words_of(struct cr_gathered *gathered)
     }
     if (gathered->world.beyond.unseen)
         cr_buf_puts(&text, strstr(gathered->world.beyond.unseen, "Gateway") ? " | no Gateways" : " | ?");
+    if (gathered->world.beyond.unseen_pods)
+        cr_buf_puts(&text, ", pods unseen");
     return cr_buf_steal(&text);
 }
 
@@ -346,7 +348,10 @@ static void the_world_is_what_belongs_to_the_policy_and_its_owner(void **state)
         {"what is found; a cluster without Gateways", POLICY("p", "1", FINDS, ""), "p", false,
          "s1 s2 | daemonset-agent(2) deployment-db deployment-web ingress-front"},
         {"no right to see Gateways", POLICY("p", "1", FINDS, ""), "p", true,
-         "s1 s2 | daemonset-agent(2) deployment-db deployment-web ingress-front | no Gateways"},
+         "s1 s2 | daemonset-agent(2) deployment-db deployment-web ingress-front | no Gateways, pods unseen"},
+        {"nor an Argo Rollout that is named", POLICY("p", "1", NAMES_ARGO, ""), "p", true,
+         "s1 | w c? | ?, pods unseen"},
+        {"which a cluster need not have", POLICY("p", "1", NAMES_ARGO, ""), "p", false, "s1 | w c"},
         {"who names everything asks for none", POLICY("p", "1", NAMES_WEB, ""), "p", true, "s1 | w"},
         {"an older one has a pair", POLICY("older", "1", NAMES_WEB, STATUS) POLICY("p", "2", FINDS, ""), "p", false,
          "s1 s2 | daemonset-agent(2) deployment-db deployment-web:s1=older+memory+converged ingress-front"},

@@ -171,6 +171,7 @@ void cr_scope_gather(struct cr_cache *cache, const struct cr_policy *policy, con
     *out = (struct cr_scope){0};
     expand(cache, policy, status, out, &out->expansion);
     out->unseen = cr_cache_unseen(cache, policy);
+    out->unseen_pods = cr_cache_pods_unseen(cache, policy, NULL);
     find_rivals(cache, out);
     find_others(cache, out);
 }
@@ -180,7 +181,8 @@ struct cr_world_beyond cr_scope_beyond(const struct cr_scope *scope)
     const struct cr_expansion *expansion = &scope->expansion;
     return (struct cr_world_beyond){.secrets = expansion->secrets_wanted - expansion->policy.secrets_len,
                                     .consumers = expansion->consumers_wanted - expansion->policy.consumers_len,
-                                    .unseen = scope->unseen};
+                                    .unseen = scope->unseen,
+                                    .unseen_pods = scope->unseen_pods};
 }
 
 void cr_scope_dispose(struct cr_scope *scope)

@@ -15,7 +15,8 @@ struct cr_scope {
     /* Parallel to its consumers, each parallel to its Secrets; an element NULL: all pairs of that consumer belong to
      * this policy alone. */
     struct cr_world_other **others;
-    char *unseen; /* see cr_cache_unseen */
+    char *unseen;     /* see cr_cache_unseen */
+    bool unseen_pods; /* see cr_cache_pods_unseen */
     struct cr_namespace_snapshot *ns_snapshot;
     struct cr_rival *rivals;
     size_t rivals_len;

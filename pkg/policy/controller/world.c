@@ -1,5 +1,6 @@
 #include "policy/controller/world.h"
 
+#include "api/consumer_kind.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
@@ -173,6 +174,7 @@ static void gather_consumer(const struct cr_world_source *source, const struct c
 {
     const struct cr_policy_consumer *spec = &policy->consumers[i];
     struct cr_world_consumer *consumer = &out->consumers[i];
+    consumer->unseen = cr_cache_pods_unseen(source->cache, policy, cr_consumer_kind_of(spec->kind));
     out->workload_snapshots[i] = cr_cache_workload(source->cache, policy->ns, spec->kind, spec->target);
     if (!out->workload_snapshots[i])
         return;

@@ -102,6 +102,7 @@ struct cr_world_claim {
 
 struct cr_world_consumer { /* parallel to policy->consumers */
     bool found;
+    bool unseen; /* its kind has pods and cannot be listed: what is known of it may be old, also that it is not there */
     const struct cr_json *workload;
     const struct cr_world_pod *pods; /* active ones */
     size_t pods_len;
@@ -121,6 +122,7 @@ struct cr_world_beyond {
     size_t secrets; /* beyond CR_POLICY_SECRETS_MAX */
     size_t consumers;
     const char *unseen; /* which kinds of consumers cannot be listed, and why; NULL: all can */
+    bool unseen_pods;   /* a kind whose workloads have pods is among them: who uses a Secret is not known */
     /* Names in use that are not looked at: of so many Ingresses and Gateways that name its Secrets, and of others since
      * they are too many. */
     size_t host_objects;

@@ -78,6 +78,18 @@ static struct plan_stand rest(struct plan_consumer *consumer)
     return cr_plan_stand_by(idle ? CR_CONSUMER_IDLE : CR_CONSUMER_CONVERGED, idle_gate(consumer));
 }
 
+/* Of one that is not there, as far as it can be seen. */
+static char *why_absent(const struct plan_consumer *consumer)
+{
+    const struct cr_policy_consumer *spec = consumer->spec;
+    if (consumer->world->unseen)
+        return cr_asprintf("%s %s is not seen, since its kind cannot be listed.", spec->kind, spec->target);
+    bool may_be_owned = cr_consumer_kind_of(spec->kind)->only_bare;
+    return cr_asprintf("%s %s does not exist%s%s.", spec->kind, spec->target,
+                       may_be_owned ? ", or a Deployment or Rollout has made it, which is the consumer then" : "",
+                       spec->optional ? "; it is optional, so this is no error" : "");
+}
+
 static struct plan_stand absent(struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
@@ -85,14 +97,11 @@ static struct plan_stand absent(struct plan_consumer *consumer)
     status->pods = (struct cr_pod_counts){0};
     status->since_ms = 0;
     cr_strvec_dispose(&status->examples);
-    bool may_be_owned = cr_consumer_kind_of(consumer->spec->kind)->only_bare;
-    cr_autofree char *why =
-        cr_asprintf("%s %s does not exist%s%s.", consumer->spec->kind, consumer->spec->target,
-                    may_be_owned ? ", or a Deployment or Rollout has made it, which is the consumer then" : "",
-                    consumer->spec->optional ? "; it is optional, so this is no error" : "");
+    cr_autofree char *why = why_absent(consumer);
     cr_strset(&status->reason, why);
+    bool may_be_there = consumer->spec->optional || consumer->world->unseen;
     return cr_plan_stand_by(CR_CONSUMER_ABSENT,
-                            consumer->spec->optional ? CR_GATE_OPEN : cr_gate_make(CR_HOLD_NOT_FOUND, "%s", why));
+                            may_be_there ? CR_GATE_OPEN : cr_gate_make(CR_HOLD_NOT_FOUND, "%s", why));
 }
 
 /* Not looked at either: thousands of Jobs would be watched to say that nothing is done for them. */

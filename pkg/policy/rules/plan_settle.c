@@ -7,7 +7,7 @@
 
 bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
 {
-    if (cr_plan_waits_for_other(ctx, consumer, change))
+    if (consumer->world->unseen || cr_plan_waits_for_other(ctx, consumer, change))
         return false;
     if (!consumer->concerned || !consumer->changes[change].concerns)
         return true;
@@ -122,6 +122,9 @@ void cr_plan_settle(struct plan_ctx *ctx)
 {
     /* In Plan mode and while suspended nothing settles: what would be done stays in sight. */
     if (!cr_plan_may_act(ctx))
+        return;
+    /* A workload that is not seen may have what was before. */
+    if (ctx->world->beyond.unseen_pods)
         return;
     for (size_t k = 0; k < ctx->changes_len; k++)
         if (all_have_it(ctx, k)) {

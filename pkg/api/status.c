@@ -166,6 +166,16 @@ void cr_status_keep_secrets(struct cr_policy_status *status, const struct cr_str
     status->secrets_len = kept;
 }
 
+void cr_status_move_secret(struct cr_policy_status *to, struct cr_policy_status *from, const char *name)
+{
+    struct cr_secret_status *moved = cr_status_secret(from, name);
+    if (!moved)
+        return;
+    to->secrets = cr_reallocarray(to->secrets, to->secrets_len + 1, sizeof *to->secrets);
+    to->secrets[to->secrets_len++] = *moved;
+    *moved = from->secrets[--from->secrets_len];
+}
+
 void cr_status_keep_consumers(struct cr_policy_status *status, const struct cr_strvec *keep)
 {
     size_t kept = 0;

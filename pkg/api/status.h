@@ -222,6 +222,8 @@ struct cr_consumer_status *cr_status_consumer_add(struct cr_policy_status *statu
 /* Drops entries whose name is not in keep. */
 void cr_status_keep_secrets(struct cr_policy_status *status, const struct cr_strvec *keep);
 void cr_status_keep_consumers(struct cr_policy_status *status, const struct cr_strvec *keep);
+/* Moves the entry of a Secret, if there is one, to a status that has none of that name. */
+void cr_status_move_secret(struct cr_policy_status *to, struct cr_policy_status *from, const char *name);
 /* Sets a condition; its transition time moves only when the status flips. type as in cr_condition_types. */
 void cr_status_condition(struct cr_policy_status *status, const char *type, bool value, const char *reason,
                          const char *message, int64_t generation, int64_t now_ms);

@@ -7,7 +7,7 @@
 #include "workload/discover.h"
 #include "policy/rules/plan.h"
 
-struct cr_rival;              /* another policy on some of the same Secrets */
+struct cr_conflicts;          /* what is kept of other policies on some of the same Secrets */
 struct cr_namespace_snapshot; /* what is in the namespace */
 
 struct cr_scope {
@@ -18,8 +18,7 @@ struct cr_scope {
     char *unseen;     /* see cr_cache_unseen */
     bool unseen_pods; /* see cr_cache_pods_unseen */
     struct cr_namespace_snapshot *ns_snapshot;
-    struct cr_rival *rivals;
-    size_t rivals_len;
+    struct cr_conflicts *conflicts;
 };
 
 /* status: as last written. *out must not be moved afterwards: the plan's world points into it. */

@@ -1773,6 +1773,10 @@ static void a_pod_of_no_workload_that_is_older_than_the_change_is_reported(void 
     assert_string_equal(cr_status_condition_get(&worse.status, "Converged")->reason, "KeyMismatch");
     assert_int_equal(worse.status.secrets[0].unknown_readers, CR_READERS_UNMANAGED_POD);
     assert_int_equal(worse.status.secrets[1].unknown_readers, CR_READERS_TOO_MANY);
+    world.beyond.unseen_pods = true;
+    CR_CLEANUP(cr_plan) struct cr_plan unseen = {0};
+    cr_plan_make(&world, &unseen);
+    assert_int_equal(unseen.status.secrets[1].unknown_readers, CR_READERS_CANNOT_DISCOVER);
 }
 
 int main(void)

@@ -358,7 +358,8 @@ static bool add_unmanaged(struct plan_ctx *ctx, struct cr_buf *text)
 static void note_unknown_readers(struct plan_ctx *ctx)
 {
     const struct cr_world *world = ctx->world;
-    enum cr_unknown_readers of_all = world->beyond.consumers          ? CR_READERS_TOO_MANY
+    enum cr_unknown_readers of_all = world->beyond.unseen_pods        ? CR_READERS_CANNOT_DISCOVER
+                                     : world->beyond.consumers        ? CR_READERS_TOO_MANY
                                      : world->policy->unsupported.len ? CR_READERS_NOT_ACTED_ON
                                                                       : CR_READERS_KNOWN;
     for (size_t i = 0; i < world->policy->secrets_len; i++) {

@@ -45,7 +45,14 @@ struct walk {
     const char *secret;
     bool init;
     struct cr_usage_list *out;
+    size_t *bytes; /* of its texts so far */
 };
+
+/* No more is looked at. */
+static bool is_full(const struct walk *walk)
+{
+    return walk->out->len >= CR_USAGES_MAX || *walk->bytes >= CR_USAGES_BYTES_MAX;
+}
 
 static struct cr_usage *add_usage(const struct walk *walk, enum cr_usage_kind kind)
 {
@@ -58,11 +65,14 @@ static struct cr_usage *add_usage(const struct walk *walk, enum cr_usage_kind ki
         .init = walk->init,
         .kind = kind,
     };
+    *walk->bytes += strlen(usage->container) + strlen(usage->image);
     return usage;
 }
 
-static void add_file(struct cr_usage *usage, const char *key, char *path)
+/* Takes path. */
+static void add_file(const struct walk *walk, struct cr_usage *usage, const char *key, char *path)
 {
+    *walk->bytes += strlen(key) + strlen(path);
     cr_strvec_add(&usage->keys, key);
     cr_strvec_add(&usage->paths, path);
     free(path);
@@ -108,28 +118,30 @@ static char *below_sub_path(const char *directory, const char *sub_path, const c
     return path[len] == '/' ? cr_asprintf("%s%s", directory, path + len) : NULL;
 }
 
-static void add_sub_path(struct cr_usage *usage, const struct cr_json *items, const char *sub_path)
+static void add_sub_path(const struct walk *walk, struct cr_usage *usage, const struct cr_json *items,
+                         const char *sub_path)
 {
     if (!sub_path || strstr(sub_path, "$("))
         return;
     cr_autofree char *trimmed = without_trailing_slash(inside_of_volume(sub_path));
     if (cr_json_len(items) == 0) {
         if (*trimmed)
-            add_file(usage, trimmed, cr_strdup(usage->directory));
+            add_file(walk, usage, trimmed, cr_strdup(usage->directory));
         return;
     }
-    for (const struct cr_json *item = cr_json_first(items); item; item = cr_json_next(item)) {
+    for (const struct cr_json *item = cr_json_first(items); item && !is_full(walk); item = cr_json_next(item)) {
         char *path = below_sub_path(usage->directory, trimmed, cr_or_empty(cr_json_string_at(item, "path")));
         if (path)
-            add_file(usage, cr_or_empty(cr_json_string_at(item, "key")), path);
+            add_file(walk, usage, cr_or_empty(cr_json_string_at(item, "key")), path);
     }
 }
 
-static void add_items(struct cr_usage *usage, const struct cr_json *items)
+static void add_items(const struct walk *walk, struct cr_usage *usage, const struct cr_json *items)
 {
-    for (const struct cr_json *item = cr_json_first(items); item; item = cr_json_next(item)) {
+    for (const struct cr_json *item = cr_json_first(items); item && !is_full(walk); item = cr_json_next(item)) {
         const char *path = inside_of_volume(cr_or_empty(cr_json_string_at(item, "path")));
-        add_file(usage, cr_or_empty(cr_json_string_at(item, "key")), cr_asprintf("%s/%s", usage->directory, path));
+        add_file(walk, usage, cr_or_empty(cr_json_string_at(item, "key")),
+                 cr_asprintf("%s/%s", usage->directory, path));
     }
 }
 
@@ -142,10 +154,11 @@ static void add_mount(const struct walk *walk, const struct cr_json *mount, enum
     bool partial = (sub_path && *sub_path) || (expr && *expr);
     struct cr_usage *usage = add_usage(walk, partial ? CR_USAGE_SUBPATH : kind);
     usage->directory = without_trailing_slash(cr_or_empty(cr_json_string_at(mount, "mountPath")));
+    *walk->bytes += strlen(usage->directory);
     if (partial)
-        add_sub_path(usage, items, sub_path && *sub_path ? sub_path : expr);
+        add_sub_path(walk, usage, items, sub_path && *sub_path ? sub_path : expr);
     else
-        add_items(usage, items);
+        add_items(walk, usage, items);
 }
 
 /* What a volume has of the Secret. */
@@ -215,7 +228,7 @@ static void collect_mounts(const struct walk *walk)
     for (const struct cr_json *mount = cr_json_first(mounts); mount; mount = cr_json_next(mount)) {
         const char *name = cr_json_string_at(mount, "name");
         const struct sources *of = name ? cr_strmap_get(walk->volumes, name) : NULL;
-        for (size_t i = 0; of && i < of->len; i++)
+        for (size_t i = 0; of && i < of->len && !is_full(walk); i++)
             add_mount(walk, mount, of->items[i].kind, of->items[i].items);
     }
 }
@@ -226,31 +239,39 @@ static void collect_environment(const struct walk *walk)
 {
     struct cr_usage *usage = NULL;
     const struct cr_json *env = cr_json_get(walk->container, "env");
-    for (const struct cr_json *var = cr_json_first(env); var; var = cr_json_next(var)) {
+    for (const struct cr_json *var = cr_json_first(env); var && !is_full(walk); var = cr_json_next(var)) {
         const struct cr_json *ref = cr_json_at(var, "valueFrom", "secretKeyRef");
         if (!cr_streq(cr_json_string_at(ref, "name"), walk->secret))
             continue;
         if (!usage)
             usage = add_usage(walk, CR_USAGE_ENV);
-        add_file(usage, cr_or_empty(cr_json_string_at(ref, "key")),
+        add_file(walk, usage, cr_or_empty(cr_json_string_at(ref, "key")),
                  cr_strdup(cr_or_empty(cr_json_string_at(var, "name"))));
     }
     const struct cr_json *sources = cr_json_get(walk->container, "envFrom");
-    for (const struct cr_json *source = cr_json_first(sources); source; source = cr_json_next(source))
+    for (const struct cr_json *source = cr_json_first(sources); source && !is_full(walk); source = cr_json_next(source))
         if (cr_streq(cr_json_string_at(source, "secretRef", "name"), walk->secret))
             add_usage(walk, CR_USAGE_ENV)->directory = cr_strdup(cr_or_empty(cr_json_string_at(source, "prefix")));
+}
+
+/* What is not looked at may be anything. */
+static void end_with_unknown(const struct walk *walk)
+{
+    add_usage(walk, CR_USAGE_SUBPATH);
 }
 
 static void collect_containers(struct walk walk, const char *list)
 {
     bool init = cr_streq(list, "initContainers");
     const struct cr_json *containers = cr_json_get(walk.pod_spec, list);
-    for (const struct cr_json *c = cr_json_first(containers); c; c = cr_json_next(c)) {
+    for (const struct cr_json *c = cr_json_first(containers); c && !is_full(&walk); c = cr_json_next(c)) {
         walk.container = c;
         /* kubernetes.io/docs/concepts/workloads/pods/sidecar-containers: it runs as long as the pod. */
         walk.init = init && !cr_streq(cr_json_string_at(c, "restartPolicy"), "Always");
         collect_mounts(&walk);
         collect_environment(&walk);
+        if (is_full(&walk))
+            end_with_unknown(&walk);
     }
 }
 
@@ -260,7 +281,8 @@ void cr_usage_collect(const struct cr_json *pod_spec, const char *secret, struct
     if (!secret)
         return;
     CR_CLEANUP(cr_strmap) struct cr_strmap *volumes = volumes_with(pod_spec, secret);
-    struct walk walk = {.pod_spec = pod_spec, .volumes = volumes, .secret = secret, .out = out};
+    size_t bytes = 0;
+    struct walk walk = {.pod_spec = pod_spec, .volumes = volumes, .secret = secret, .out = out, .bytes = &bytes};
     collect_containers(walk, "initContainers");
     collect_containers(walk, "containers");
 }

@@ -38,10 +38,14 @@ struct cr_usage_list {
 void cr_usage_list_dispose(struct cr_usage_list *list);
 CR_DEFINE_DISPOSE(cr_usage_list, struct cr_usage_list, cr_usage_list_dispose)
 
+/* A Secret's usages that are looked at, and about how many bytes of text they may have: a user may mount a volume of
+ * many items thousands of times, and each usage has the name of its image. As docs/limits.md says. */
+enum { CR_USAGES_MAX = 256, CR_USAGES_BYTES_MAX = 1024 * 1024 };
 /* All usages of the Secret in the PodSpec: init containers, then containers, each in the order of the template; an
  * entry per mount and source, one for all secretKeyRefs of a container, one per envFrom. A volume that no container
  * mounts is no usage; neither is a Secret that only a CSI driver or the kubelet reads (imagePullSecrets,
- * nodePublishSecretRef). */
+ * nodePublishSecretRef). Where there are more than is looked at, a SubPath without directory and keys is the last: what
+ * never refreshes decides. */
 void cr_usage_collect(const struct cr_json *pod_spec, const char *secret, struct cr_usage_list *out);
 
 /* Names of all Secrets that the PodSpec's volumes (mounted or not) and environment refer to, each once. out: empty

@@ -385,13 +385,85 @@ static void test_only_so_many_hosts_are_looked_at(void **state)
     assert_int_equal(hosts.len, CR_USAGE_HOSTS_MAX);
 }
 
+static void add_numbered(struct cr_buf *text, const char *before, const char *behind, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        cr_buf_printf(text, "%s%s%zu%s", i ? "," : "", before, i, behind);
+}
+
+/* Of a pod with one container, which mounts one volume so often. */
+static struct cr_json *pod_of_mounts(size_t image_len, size_t sources, size_t items, size_t mounts)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf text = CR_BUF_INIT(0);
+    CR_CLEANUP(cr_buf) struct cr_buf source = CR_BUF_INIT(0);
+    struct cr_error err = {0};
+    cr_buf_puts(&source, ",\"items\":[");
+    add_numbered(&source, "{\"key\":\"k\",\"path\":\"p", "\"}", items);
+    cr_buf_puts(&source, "]}}");
+    cr_buf_puts(&text, "{\"volumes\":[{\"name\":\"v\",\"projected\":{\"sources\":[");
+    add_numbered(&text, "{\"secret\":{\"name\":\"tls\",\"n\":", cr_buf_text(&source), sources);
+    cr_buf_printf(&text, "]}}],\"containers\":[{\"name\":\"app\",\"image\":\"%0*d\",\"volumeMounts\":[", (int)image_len,
+                  0);
+    add_numbered(&text, "{\"name\":\"v\",\"mountPath\":\"/m", "\"}", mounts);
+    cr_buf_puts(&text, "]}]}");
+    struct cr_json *pod = cr_json_parse(cr_buf_text(&text), text.len, &err);
+    if (!pod)
+        fail_msg("%s", err.text);
+    return pod;
+}
+
+static size_t bytes_of(const struct cr_usage_list *list)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < list->len; i++) {
+        bytes += strlen(list->items[i].image) + strlen(list->items[i].container) +
+                 strlen(cr_or_empty(list->items[i].directory));
+        for (size_t k = 0; k < list->items[i].keys.len; k++)
+            bytes += strlen(list->items[i].keys.items[k]) + strlen(list->items[i].paths.items[k]);
+    }
+    return bytes;
+}
+
+static void test_only_so_much_is_looked_at_and_what_never_refreshes_decides(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        size_t image_len, sources, items, mounts;
+        bool whole;
+    } pods[] = {
+        {"as many mounts as are looked at", 10, 1, 1, CR_USAGES_MAX - 1, true},
+        {"more of them", 10, 1, 1, 4 * CR_USAGES_MAX, false},
+        {"many sources, mounted often", 10, 500, 0, 500, false},
+        {"many items, mounted often", 10, 1, 5000, 200, false},
+        {"a long name of an image, mounted often", 500 * 1000, 1, 0, 200, false},
+    };
+    for (size_t i = 0; i < cr_array_len(pods); i++) {
+        CR_CLEANUP(cr_json)
+        struct cr_json *pod = pod_of_mounts(pods[i].image_len, pods[i].sources, pods[i].items, pods[i].mounts);
+        CR_CLEANUP(cr_usage_list) struct cr_usage_list list = {0};
+        cr_usage_collect(pod, "tls", &list);
+        const struct cr_usage *last = &list.items[list.len - 1];
+        bool whole = last->kind == CR_USAGE_PROJECTED;
+        if (whole != pods[i].whole || (!whole && (last->kind != CR_USAGE_SUBPATH || last->keys.len)))
+            fail_msg("%s: the last of %zu is %s", pods[i].rule, list.len, cr_usage_kind_name(last->kind));
+        if (list.len > CR_USAGES_MAX + 1 || bytes_of(&list) > CR_USAGES_BYTES_MAX + 2 * pods[i].image_len + 100)
+            fail_msg("%s: %zu usages, %zu bytes", pods[i].rule, list.len, bytes_of(&list));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hosts_of_a_secrets_leaf),    cmocka_unit_test(test_only_so_many_hosts_are_looked_at),
-        cmocka_unit_test(test_what_an_object_uses),        cmocka_unit_test(test_usages),
-        cmocka_unit_test(test_image_is_taken_along),       cmocka_unit_test(test_only_volumes_refresh),
-        cmocka_unit_test(test_nothing_breaks_on_nonsense), cmocka_unit_test(test_names_of_all_secrets),
+        cmocka_unit_test(test_hosts_of_a_secrets_leaf),
+        cmocka_unit_test(test_only_so_many_hosts_are_looked_at),
+        cmocka_unit_test(test_what_an_object_uses),
+        cmocka_unit_test(test_usages),
+        cmocka_unit_test(test_image_is_taken_along),
+        cmocka_unit_test(test_only_volumes_refresh),
+        cmocka_unit_test(test_nothing_breaks_on_nonsense),
+        cmocka_unit_test(test_names_of_all_secrets),
+        cmocka_unit_test(test_only_so_much_is_looked_at_and_what_never_refreshes_decides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

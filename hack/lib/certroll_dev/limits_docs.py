@@ -30,6 +30,7 @@ _CLIENT = "the policy's condition says so; nothing is presented"
 _WAITS = "it is got from the API server when it is needed"
 _BUNDLE = "all that is published stays, with the new CAs behind it"
 _HOSTS = "a leaf without the others is not held (`TooManyHosts`); the oldest objects count"
+_USAGES = "it restarts"
 _REFUSED = "refused, with the place in the text"
 
 _LIMITS = (
@@ -57,6 +58,8 @@ _LIMITS = (
     _Limit("the Secrets of a policy", "Ingresses and Gateways", "pkg/policy/controller/hosts_in_use.h", "CR_HOST_OBJECTS_MAX", _HOSTS),
     _Limit("", "hosts of one of them, for one Secret", "pkg/catalogue/usage.h", "CR_USAGE_HOSTS_MAX", _HOSTS),
     _Limit("", "hosts in use", "pkg/policy/controller/hosts_in_use.h", "CR_HOSTS_MAX", _HOSTS),
+    _Limit("a pod template's usages of a Secret", "mounts, sources, variables", "pkg/catalogue/usage.h", "CR_USAGES_MAX", _USAGES),
+    _Limit("", "bytes of their texts", "pkg/catalogue/usage.h", "CR_USAGES_BYTES_MAX", _USAGES),
     _Limit("a bundle that is to be published", "signatures checked", "pkg/pki/bundle_cutoff.h", "CR_CUTOFF_SIGNATURES_MAX", _BUNDLE),
     _Limit("", "questions to models of clients", "pkg/pki/bundle_cutoff.h", "CR_CUTOFF_QUESTIONS_MAX", _BUNDLE),
     _Limit("", "looks at a leaf", "pkg/pki/bundle_cutoff.h", "CR_CUTOFF_LOOKS_MAX", _BUNDLE),

@@ -13,7 +13,8 @@ void cr_secret_source_free(struct cr_secret_source *source);
 CR_DEFINE_CLEANUP(cr_secret_source, struct cr_secret_source, cr_secret_source_free)
 
 /* not_before: the resourceVersion at which the Secret was last put on record (NULL: none). A cache that lags behind it,
- * in a process that was paused or is one of two, must not take the change back: then the API server is asked.
+ * in a process that was paused or is one of two, must not take the change back: then the API server is asked, of the
+ * same lag once a minute.
  * *view: owned; NULL when the Secret does not exist. May block for one request, and the first time that there is opaque
  * material for those that read or make the key of its digests. */
 bool cr_secret_source_get(struct cr_secret_source *source, const char *ns, const struct cr_policy_secret *names,

@@ -358,7 +358,7 @@ static char *say_vanished(const struct plan_ctx *ctx, const struct cr_secret_sta
 
 /* --- one Secret --- */
 
-/* Only the clock makes a leaf valid, and each look reads the Secret from the API server. */
+/* Only the clock makes a leaf valid; then the Secret is read from the API server. */
 static void await_validity(struct plan_ctx *ctx, const struct cr_world_secret *now)
 {
     enum { LEAST_MS = 30 * 1000, MOST_MS = 60 * 60 * 1000 };

@@ -426,7 +426,9 @@ static void converged(struct plan_ctx *ctx)
         add_line(&text, line);
     }
     if (!text.len)
-        add_line(&text, "the change is being put on record");
+        add_line(&text, ctx->world->beyond.unseen_pods
+                            ? "a kind of workload cannot be listed, so who else uses it is not known"
+                            : "the change is being put on record");
     if (trust_is_blind(ctx))
         add_line(&text, "trust will be inferred where no port or page shows it");
     set(ctx, "Converged", false, "RotationInProgress", cr_buf_text(&text));

@@ -14,8 +14,8 @@
 /* What a view of a leaf borrows. */
 struct cr_leaf_memory {
     bool *verifies;
-    bool costly; /* as cr_domain_leaf_view's */
     char *problem;
+    bool costly; /* as cr_domain_leaf_view's */
 };
 
 /* An object that the domain writes, with what it is made of. */
@@ -40,8 +40,8 @@ struct cr_domain_item {
     bool *bundle;
     struct cr_leaf_memory published, mirrored, previous;
     char *issued_for, *token;
-    char wanted_for[CR_SHA256_HEX];
     char *costly_trust; /* why leaves could not be verified with the CAs of its source; NULL: they can */
+    char wanted_for[CR_SHA256_HEX];
     bool has_material, has_source;
     struct cr_material material, source_material;
 };

@@ -39,6 +39,7 @@ static const struct evidence_case {
     int64_t written_ago_ms;
     struct policy_row covering[POLICIES];
     size_t covering_len;
+    bool too_many;
     enum cr_uncovered uncovered;
     enum cr_arrival trust, leaf;
     const char *trusted;
@@ -218,6 +219,15 @@ static const struct evidence_case {
      .trust = CR_ARRIVAL_VERIFIED,
      .leaf = CR_ARRIVAL_VERIFIED,
      .trusted = "ab"},
+    {.rule = "more than are looked at",
+     .published = "lab",
+     .written = "7",
+     .written_ago_ms = LONG_AGO,
+     .covering = {{"lab", VERIFIED, VERIFIED, "7", LONG_AGO}},
+     .covering_len = 1,
+     .too_many = true,
+     .trusted = "",
+     .why = "more than 1 CertRotationPolicies cover it"},
     {.rule = "nobody covers it, Delay: not yet",
      .published = "lab",
      .written = "7",
@@ -289,6 +299,7 @@ static void judge(const struct evidence_case *c, const struct cr_policy *policie
                                            .written_ms = c->written_ago_ms ? now_ms - c->written_ago_ms : 0,
                                            .covering = covering,
                                            .covering_len = c->covering_len,
+                                           .too_many_cover_it = c->too_many,
                                            .uncovered = c->uncovered,
                                            .now_ms = now_ms},
         out);

@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "support/fakeapi.h"
 #include "support/testserver.h"
+#include "trust/controller/covering_policies.h"
 
 #define ADDED(object) "{\"type\":\"ADDED\",\"object\":" object "}\n"
 #define MARK                                                                                                           \
@@ -652,6 +653,34 @@ static void of_pods_that_went_during_an_act_nothing_is_remembered(void **state)
     assert_string_equal(words, "there: 1, u-before: 0, u-p9: 0");
 }
 
+/* --- those that cover a Secret of a trust domain --- */
+
+static char *covering(const struct cr_world_source *source, struct cr_gathered *gathered)
+{
+    (void)gathered;
+    CR_CLEANUP(cr_covering_policies) struct cr_covering_policies found = {0};
+    cr_covering_policies_gather(source->cache, "ns", "s1", &found);
+    return cr_asprintf("%zu%s", found.len, found.too_many ? " of more" : "");
+}
+
+static void so_many_policies_on_a_secret_are_looked_at_and_that_there_are_more_is_known(void **state)
+{
+    (void)state;
+    for (size_t more = 0; more < 2; more++) {
+        CR_CLEANUP(cr_buf) struct cr_buf policies = CR_BUF_INIT(0);
+        for (size_t i = 0; i < CR_COVERING_POLICIES_MAX + more; i++)
+            cr_buf_printf(
+                &policies,
+                "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"p%zu\",\"uid\":"
+                "\"u-p%zu\",\"resourceVersion\":\"7\",\"generation\":1},\"spec\":{\"secrets\":[{\"name\":\"s1\"}]}"
+                "}}\n",
+                i, i);
+        cr_autofree char *words = run(
+            (struct play){.policies = cr_buf_text(&policies), .of = "p0", .objects = objects, .remembered = covering});
+        assert_string_equal(words, more ? "32 of more" : "32");
+    }
+}
+
 /* --- what was done and refused lately --- */
 
 /* Of what was done or refused by the clock that nobody sets: in tens of seconds from now. */
@@ -736,6 +765,7 @@ int main(void)
         cmocka_unit_test(a_secret_older_than_a_restart_for_it_is_asked_for),
         cmocka_unit_test(hosts_that_show_a_secret_are_names_in_use_where_somebody_looks),
         cmocka_unit_test(of_pods_that_went_during_an_act_nothing_is_remembered),
+        cmocka_unit_test(so_many_policies_on_a_secret_are_looked_at_and_that_there_are_more_is_known),
         cmocka_unit_test(a_wall_clock_that_is_set_moves_no_pause),
         cmocka_unit_test(what_a_tenant_can_have_looked_at_is_bounded_and_the_excess_is_reported),
     };

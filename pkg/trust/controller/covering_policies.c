@@ -31,10 +31,12 @@ void cr_covering_policies_gather(struct cr_cache *cache, const char *ns, const c
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_cache_get(cache, CR_CACHED_SECRETS, ns, secret);
     cr_policy_index_of_secret(cr_cache_policy_index(cache), ns, secret, NULL, snapshot ? snapshot->json : NULL, &keys);
-    *out = (struct cr_covering_policies){.items = cr_calloc(keys.len, sizeof *out->items),
-                                         .statuses = cr_calloc(keys.len, sizeof *out->statuses),
-                                         .snapshots = {.items = cr_calloc(keys.len, sizeof(struct cr_snapshot *))}};
-    for (size_t i = 0; i < keys.len; i++)
+    size_t len = keys.len < CR_COVERING_POLICIES_MAX ? keys.len : CR_COVERING_POLICIES_MAX;
+    *out = (struct cr_covering_policies){.items = cr_calloc(len, sizeof *out->items),
+                                         .statuses = cr_calloc(len, sizeof *out->statuses),
+                                         .snapshots = {.items = cr_calloc(len, sizeof(struct cr_snapshot *))},
+                                         .too_many = keys.len > len};
+    for (size_t i = 0; i < len; i++)
         add(cache, ns, keys.items[i], out);
 }
 

@@ -12,8 +12,11 @@ struct cr_covering_policies {
     struct cr_policy_status *statuses;
     struct cr_snapshots snapshots;
     size_t len;
+    bool too_many; /* there are more */
 };
 
+/* Of one Secret. They are looked at for one Secret at a time, since a tenant decides how large they are. */
+enum { CR_COVERING_POLICIES_MAX = 32 };
 /* The policies that name, select or remember the Secret. One that cannot be used covers nothing. */
 void cr_covering_policies_gather(struct cr_cache *cache, const char *ns, const char *secret,
                                  struct cr_covering_policies *out);

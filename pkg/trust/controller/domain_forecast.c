@@ -50,27 +50,35 @@ static int64_t last_rotation_ms(const struct cr_domain_status *status)
     return 0;
 }
 
-void cr_domain_forecast_make(const struct cr_domain_world *world, const struct cr_covering_policies *covering,
+void cr_domain_forecast_add(struct cr_domain_forecast_sum *sum, const struct cr_covering_policies *covering,
+                            bool is_read_by_api)
+{
+    bool covered = is_read_by_api;
+    if (!sum->workloads)
+        sum->workloads = cr_strmap_new(NULL);
+    for (size_t i = 0; i < covering->len; i++) {
+        const struct cr_covering_policy *policy = &covering->items[i];
+        int64_t needed_ms = rollouts_ms(policy, count_consumers(policy, sum->workloads));
+        sum->longest_ms = needed_ms > sum->longest_ms ? needed_ms : sum->longest_ms;
+        covered = covered || cr_domain_policy_counts(policy->policy);
+    }
+    sum->uncovered = sum->uncovered || !covered;
+}
+
+void cr_domain_forecast_make(const struct cr_domain_world *world, const struct cr_domain_forecast_sum *sum,
                              struct cr_domain_forecast *out)
 {
-    CR_CLEANUP(cr_strmap) struct cr_strmap *workloads = cr_strmap_new(NULL);
-    int64_t longest_ms = 0;
-    bool covered = true;
-    for (size_t i = 0; i < world->objects_len; i++) {
-        bool is_by_api = !world->objects[i].is_leaf &&
-                         cr_trust_target_is_ca_bundle(world->domain->targets[world->objects[i].spec].kind);
-        covered = covered && (is_by_api || covering[i].len);
-        for (size_t k = 0; k < covering[i].len; k++) {
-            const struct cr_covering_policy *policy = &covering[i].items[k];
-            int64_t needed_ms = rollouts_ms(policy, count_consumers(policy, workloads));
-            longest_ms = needed_ms > longest_ms ? needed_ms : longest_ms;
-        }
-    }
-    bool waits = !covered && world->domain->evidence.uncovered == CR_UNCOVERED_WAIT;
-    int count = (int)cr_strmap_len(workloads);
+    bool waits = sum->uncovered && world->domain->evidence.uncovered == CR_UNCOVERED_WAIT;
+    int count = sum->workloads ? (int)cr_strmap_len(sum->workloads) : 0;
     *out = (struct cr_domain_forecast){.workloads = count,
                                        .restarts = STAGES * count,
                                        .expected_ms = last_rotation_ms(world->status),
-                                       .at_most_ms = STAGES * (CR_KUBELET_REFRESH_MS + longest_ms) +
+                                       .at_most_ms = STAGES * (CR_KUBELET_REFRESH_MS + sum->longest_ms) +
                                                      (waits ? world->domain->evidence.stage_deadline_ms : 0)};
+}
+
+void cr_domain_forecast_sum_dispose(struct cr_domain_forecast_sum *sum)
+{
+    cr_strmap_free(sum->workloads);
+    *sum = (struct cr_domain_forecast_sum){0};
 }

@@ -100,6 +100,7 @@ static void judge(struct cr_domain_gathered *gathered, size_t i, const struct cr
         .written_ms = known ? known->written_ms : 0,
         .covering = covering->items,
         .covering_len = covering->len,
+        .too_many_cover_it = covering->too_many,
         .is_read_by_api = is_ca_bundle(gathered, object),
         .uncovered = uncovered(gathered),
         .now_ms = gathered->world.now_ms,
@@ -159,6 +160,25 @@ enum {
     LEAF_OF_PEER = CR_ROLE_BIT(CR_ROLE_CLIENT_CA) | CR_ROLE_BIT(CR_ROLE_SERVER_CA),
 };
 
+/* Of one object. */
+static void find_covering(const struct cr_domain_source *source, const struct cr_domain_gathered *gathered, size_t i,
+                          struct cr_covering_policies *out)
+{
+    const struct cr_domain_object *object = &gathered->list[i];
+    if (is_secret(object))
+        cr_covering_policies_gather(source->cache, object->ns, object->name, out);
+}
+
+/* Of the consumers of one object. Owned; NULL: nothing is known against it. */
+static char *refusal_of_readers(const struct cr_domain_source *source, const struct cr_domain_gathered *gathered,
+                                size_t i, const char *type, unsigned roles)
+{
+    CR_CLEANUP(cr_covering_policies) struct cr_covering_policies covering = {0};
+    find_covering(source, gathered, i, &covering);
+    return cr_covering_policies_refuse_key(&covering, source->cache, source->catalogue, gathered->list[i].name, type,
+                                           roles);
+}
+
 /* Whoever has the domain's bundle may meet any of its leaves. Asked once for each type; borrowed, "": all take it. */
 static const char *refusal_of_peers(const struct cr_domain_source *source, struct cr_domain_gathered *gathered,
                                     const char *type)
@@ -167,8 +187,7 @@ static const char *refusal_of_peers(const struct cr_domain_source *source, struc
     if (refusal)
         return refusal;
     for (size_t i = 0; !refusal && i < gathered->world.objects_len; i++)
-        refusal = cr_covering_policies_refuse_key(&gathered->covering[i], source->cache, source->catalogue,
-                                                  gathered->list[i].name, type, LEAF_OF_PEER);
+        refusal = refusal_of_readers(source, gathered, i, type, LEAF_OF_PEER);
     refusal = refusal ? refusal : cr_strdup("");
     cr_strmap_set(gathered->peers, type, refusal);
     return refusal;
@@ -178,8 +197,7 @@ static const char *refusal_of_peers(const struct cr_domain_source *source, struc
 static char *refusal_of_key(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i,
                             const char *type)
 {
-    char *own = cr_covering_policies_refuse_key(&gathered->covering[i], source->cache, source->catalogue,
-                                                gathered->list[i].name, type, OWN_LEAF);
+    char *own = refusal_of_readers(source, gathered, i, type, OWN_LEAF);
     const char *peers = own ? "" : refusal_of_peers(source, gathered, type);
     return own ? own : *peers ? cr_strdup(peers) : NULL;
 }
@@ -276,16 +294,17 @@ static void look_for_other_writer(const struct cr_domain_source *source, struct 
         gathered->look_again_ms = left_ms;
 }
 
-static void look_at(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i)
+static void look_at(const struct cr_domain_source *source, struct cr_domain_gathered *gathered, size_t i,
+                    struct cr_domain_forecast_sum *sum)
 {
     const struct cr_domain_object *object = &gathered->list[i];
-    struct cr_covering_policies *covering = &gathered->covering[i];
-    if (is_secret(object))
-        cr_covering_policies_gather(source->cache, object->ns, object->name, covering);
-    judge(gathered, i, covering);
+    CR_CLEANUP(cr_covering_policies) struct cr_covering_policies covering = {0};
+    find_covering(source, gathered, i, &covering);
+    judge(gathered, i, &covering);
     recall_refusal(source, gathered, i);
     look_for_other_writer(source, gathered, i);
-    gathered->trust_under_way = gathered->trust_under_way || cr_covering_policies_await_trust(covering, object->name);
+    gathered->trust_under_way = gathered->trust_under_way || cr_covering_policies_await_trust(&covering, object->name);
+    cr_domain_forecast_add(sum, &covering, is_ca_bundle(gathered, object));
 }
 
 /* --- all of it --- */
@@ -315,17 +334,13 @@ static void list_secrets(const struct cr_domain_source *source, struct cr_domain
 
 static void forget_views(struct cr_domain_gathered *gathered)
 {
-    for (size_t i = 0; gathered->list && i < gathered->world.objects_len; i++) {
+    for (size_t i = 0; gathered->list && i < gathered->world.objects_len; i++)
         cr_domain_evidence_dispose(&gathered->evidence[i]);
-        cr_covering_policies_dispose(&gathered->covering[i]);
-    }
     free(gathered->evidence);
-    free(gathered->covering);
     cr_strmap_free(gathered->peers);
     free(gathered->list);
     cr_strvec_dispose(&gathered->words);
     gathered->evidence = NULL;
-    gathered->covering = NULL;
     gathered->peers = NULL;
     gathered->list = NULL;
     gathered->look_again_ms = 0;
@@ -340,17 +355,18 @@ void cr_domain_world_refresh(const struct cr_domain_source *source, struct cr_do
     world->now_ms = cr_clock_wall_ms();
     gathered->list = cr_calloc(world->objects_len, sizeof *gathered->list);
     gathered->evidence = cr_calloc(world->objects_len, sizeof *gathered->evidence);
-    gathered->covering = cr_calloc(world->objects_len, sizeof *gathered->covering);
     gathered->peers = cr_strmap_new(free);
     for (size_t i = 0; i < world->objects_len; i++)
         gathered->list[i] = world->objects[i];
     world->objects = gathered->list;
+    struct cr_domain_forecast_sum sum = {0};
     for (size_t i = 0; i < world->objects_len; i++)
-        look_at(source, gathered, i);
+        look_at(source, gathered, i, &sum);
     for (size_t i = 0; i < world->objects_len; i++)
         check_key(source, gathered, i);
     list_secrets(source, gathered);
-    cr_domain_forecast_make(world, gathered->covering, &world->forecast);
+    cr_domain_forecast_make(world, &sum, &world->forecast);
+    cr_domain_forecast_sum_dispose(&sum);
 }
 
 bool cr_domain_world_gather(const struct cr_domain_source *source, const struct cr_domain *domain,

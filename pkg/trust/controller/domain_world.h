@@ -10,8 +10,6 @@
 #include "catalogue/catalogue.h"
 #include "trust/rules/domain_plan.h"
 
-struct cr_covering_policies;
-
 struct cr_domain_source {
     struct cr_client *client;
     struct cr_cache *cache;
@@ -27,12 +25,11 @@ struct cr_domain_gathered {
     struct cr_domain_objects *objects;
     struct cr_domain_object *list; /* the world's objects, with evidence */
     struct cr_domain_evidence *evidence;
-    struct cr_covering_policies *covering; /* of each object */
-    struct cr_strmap *peers;               /* key type → why a peer does not take it, "": all take it */
-    struct cr_strvec words;                /* that list borrows */
-    int64_t look_again_ms;                 /* when time alone decides about some object: how long from now; 0: never */
-    bool trust_under_way;                  /* a policy has not settled a change of trust in what is published */
-    struct cr_strvec secrets;              /* "ns/name" of all that it reads or writes, for cr_cache_domain_wants */
+    struct cr_strmap *peers;  /* key type → why a peer does not take it, "": all take it */
+    struct cr_strvec words;   /* that list borrows */
+    int64_t look_again_ms;    /* when time alone decides about some object: how long from now; 0: never */
+    bool trust_under_way;     /* a policy has not settled a change of trust in what is published */
+    struct cr_strvec secrets; /* "ns/name" of all that it reads or writes, for cr_cache_domain_wants */
 };
 
 /* domain and status are borrowed for as long as it lives; out is to be disposed of in any case, and not to be moved.

@@ -80,7 +80,7 @@ static bool has_passed(const struct cr_domain_evidence_input *in, int64_t since_
 }
 
 /* One that is being deleted does not; and who neither names consumers nor looks for them can say nothing of them. */
-static bool counts(const struct cr_policy *policy)
+bool cr_domain_policy_counts(const struct cr_policy *policy)
 {
     return !policy->deleting && cr_policy_may_have_consumers(policy);
 }
@@ -414,7 +414,7 @@ static size_t add_answers(const struct cr_domain_evidence_input *in, struct cr_d
     size_t count = 0;
     struct weakest seen = {CR_ARRIVAL_VERIFIED, CR_ARRIVAL_VERIFIED};
     for (size_t i = 0; in->secret && i < in->covering_len; i++) {
-        if (!counts(in->covering[i].policy))
+        if (!cr_domain_policy_counts(in->covering[i].policy))
             continue;
         struct policy_answer w = {
             .in = in, .policy = in->covering[i].policy, .status = in->covering[i].status, .out = out};
@@ -430,6 +430,17 @@ static size_t add_answers(const struct cr_domain_evidence_input *in, struct cr_d
     return count;
 }
 
+/* Those that were not looked at may know of somebody who has not got it. */
+static void set_too_many(const struct cr_domain_evidence_input *in, struct cr_domain_evidence *out)
+{
+    cr_strvec_dispose(&out->trusted);
+    out->trust = out->leaf = CR_ARRIVAL_NOT_YET;
+    out->trust_first_sight = out->leaf_first_sight = false;
+    out->health = CR_HOLD_STUCK;
+    say(out, cr_asprintf("more than %zu CertRotationPolicies cover it, and not all of them are looked at: delete some",
+                         in->covering_len));
+}
+
 void cr_domain_evidence_judge(const struct cr_domain_evidence_input *input, struct cr_domain_evidence *out)
 {
     *out = (struct cr_domain_evidence){.trust = CR_ARRIVAL_VERIFIED, .leaf = CR_ARRIVAL_VERIFIED};
@@ -437,6 +448,8 @@ void cr_domain_evidence_judge(const struct cr_domain_evidence_input *input, stru
         read_by_api(input, out);
     else if (!add_answers(input, out))
         set_unknown(input, out);
+    if (input->too_many_cover_it)
+        set_too_many(input, out);
     if (!cr_material_has_trust(input->material))
         out->trust = CR_ARRIVAL_VERIFIED;
     if (!input->material->has_leaf)

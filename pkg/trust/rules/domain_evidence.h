@@ -15,6 +15,9 @@ struct cr_covering_policy {
     const struct cr_policy_status *status; /* as its cache has it: may be old */
 };
 
+/* Whether what a policy says counts for the Secrets that it is about. */
+bool cr_domain_policy_counts(const struct cr_policy *policy);
+
 struct cr_domain_evidence_input {
     const char *secret;                 /* name; NULL: an object that no policy can cover (a ConfigMap) */
     const struct cr_material *material; /* as it is published now */
@@ -22,7 +25,8 @@ struct cr_domain_evidence_input {
     int64_t written_ms;                 /* wall; 0: not known */
     const struct cr_covering_policy *covering;
     size_t covering_len;
-    bool is_read_by_api; /* a caBundle: the API server reads it by a watch of its own, at once */
+    bool too_many_cover_it; /* there are more, which were not looked at */
+    bool is_read_by_api;    /* a caBundle: the API server reads it by a watch of its own, at once */
     enum cr_uncovered uncovered;
     int64_t now_ms;
 };

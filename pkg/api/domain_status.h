@@ -76,6 +76,7 @@ struct cr_domain_distrusted {
     char fingerprint[CR_SHA256_HEX];
     char *subject;    /* for people */
     int64_t since_ms; /* when it was seen listed, and there */
+    int64_t stray_ms; /* when it was found in a bundle into which the domain had not put it; 0: it was not */
     int64_t gone_ms;  /* since when it is in no bundle, and no consumer has one with it; 0: not yet */
 };
 

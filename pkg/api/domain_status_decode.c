@@ -108,6 +108,7 @@ static void decode_rejected(const struct cr_json *json, struct cr_domain_status 
 static void decode_distrusted(const struct cr_json *json, struct cr_domain_status *status)
 {
     struct cr_domain_distrusted ca = {.since_ms = cr_status_time_or_0(json, "since"),
+                                      .stray_ms = cr_status_time_or_0(json, "stray"),
                                       .gone_ms = cr_status_time_or_0(json, "gone")};
     if (status->distrusted_len == CR_DOMAIN_DISTRUST_MAX || !ca.since_ms ||
         !cr_status_read_digest(json, "fingerprint", ca.fingerprint) || !*ca.fingerprint)

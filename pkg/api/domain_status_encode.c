@@ -201,6 +201,7 @@ static struct cr_json *encode_distrusted(const struct cr_domain_status *status)
         cr_json_set_string(object, "fingerprint", ca->fingerprint);
         cr_status_set_text(object, "subject", ca->subject, CR_STATUS_WORD_MAX);
         cr_status_set_time_micro(object, "since", ca->since_ms);
+        cr_status_set_time_micro(object, "stray", ca->stray_ms);
         cr_status_set_time_micro(object, "gone", ca->gone_ms);
     }
     return array;

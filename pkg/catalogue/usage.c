@@ -254,10 +254,13 @@ static void collect_environment(const struct walk *walk)
             add_usage(walk, CR_USAGE_ENV)->directory = cr_strdup(cr_or_empty(cr_json_string_at(source, "prefix")));
 }
 
-/* What is not looked at may be anything. */
+/* What is not looked at may be anything, in any container. */
 static void end_with_unknown(const struct walk *walk)
 {
-    add_usage(walk, CR_USAGE_SUBPATH);
+    struct walk unknown = *walk;
+    unknown.container = NULL;
+    unknown.init = false;
+    add_usage(&unknown, CR_USAGE_SUBPATH);
 }
 
 static void collect_containers(struct walk walk, const char *list)

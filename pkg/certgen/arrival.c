@@ -71,7 +71,7 @@ static size_t find_covering(const struct policies *p, const char *secret, struct
 {
     size_t len = 0;
     for (size_t i = 0; i < p->len; i++)
-        if (!p->items[i]->deleting && covers(p, i, secret))
+        if (cr_domain_policy_counts(p->items[i]) && covers(p, i, secret))
             out[len++] = (struct cr_covering_policy){.policy = p->items[i], .status = &p->statuses[i]};
     return len;
 }
@@ -94,10 +94,11 @@ static bool judge(const struct cr_certgen_run *run, const struct policies *p, si
     cr_autofree struct cr_covering_policy *covering = cr_calloc(p->len + 1, sizeof *covering);
     size_t len = find_covering(p, name, covering);
     if (!len && !run->job->settle_ms)
-        return cr_error_set(err, CR_ERR_INVALID,
-                            "no CertRotationPolicy covers Secret %s, so nobody knows who reads it: write one, or say "
-                            "with --settle how long to wait instead",
-                            name);
+        return cr_error_set(
+            err, CR_ERR_INVALID,
+            "no CertRotationPolicy with consumers covers Secret %s, so nobody knows who reads it: write one, or say "
+            "with --settle how long to wait instead",
+            name);
     if (wait == CR_CERTGEN_WAIT_NOT)
         return true;
     if (!len) {

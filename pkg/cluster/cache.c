@@ -368,14 +368,23 @@ static bool is_unseen(const struct cache_informer *informer, struct cr_error *er
     return !cr_informer_healthy(informer->optional, err) && err->kind != CR_ERR_NOT_FOUND;
 }
 
-bool cr_cache_pods_unseen(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_consumer_kind *only)
+/* A right that was never there is a person's choice: it holds only who is known to have workloads of the kind. */
+static bool is_pods_unseen(const struct cache_informer *informer, const struct cr_policy *policy,
+                           const struct cr_policy_status *status)
+{
+    struct cr_error err = {0};
+    bool may_be_none = !cr_informer_synced(informer->optional) && is_out_of_reach(informer);
+    return is_unseen(informer, &err) && (!may_be_none || has_workloads_of(informer, policy, status));
+}
+
+bool cr_cache_pods_unseen(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status,
+                          const struct cr_consumer_kind *only)
 {
     for (size_t i = 0; i < cache->informers_len; i++) {
         const struct cache_informer *informer = &cache->informers[i];
         const struct cr_consumer_kind *kind = informer->kind;
-        struct cr_error err = {0};
         if (kind && cr_consumer_kind_has_pods(kind) && (!only || kind == only) && is_asked_for(informer, policy) &&
-            is_unseen(informer, &err))
+            is_pods_unseen(informer, policy, status))
             return true;
     }
     return false;

@@ -93,9 +93,11 @@ bool cr_cache_waits(struct cr_cache *cache, const struct cr_policy *policy, cons
 /* Says what is not seen, and why, of the things that the policy asks for but could do without: kinds of consumers, what
  * a selector takes. A CRD that is not installed is no reason. Owned; NULL: none. */
 char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy);
-/* Whether a kind of consumers with pods is among these: workloads that have the policy's Secrets may be missing. only:
- * that kind; NULL: any. */
-bool cr_cache_pods_unseen(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_consumer_kind *only);
+/* Whether a kind of consumers with pods is among these: workloads that have the policy's Secrets may be missing. One
+ * that may not be listed counts only if the policy lists workloads of it, or its status has some. only: that kind;
+ * NULL: any. */
+bool cr_cache_pods_unseen(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status,
+                          const struct cr_consumer_kind *only);
 /* Why the PodDisruptionBudgets of the namespace are not seen. Owned; NULL: they are seen. */
 char *cr_cache_budgets_unseen(struct cr_cache *cache, const char *ns);
 

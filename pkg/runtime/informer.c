@@ -254,8 +254,10 @@ static void on_trouble(void *arg, const struct cr_error *err, int64_t retry_ms)
     enum cr_error_kind before = informer->trouble.kind;
     if (before == CR_ERR_NONE)
         informer->trouble_ms = now;
-    /* Forbidden remains so until the server says otherwise; that it cannot be asked is no word of it. */
-    if (before != CR_ERR_FORBIDDEN || (err->kind != CR_ERR_TRANSIENT && err->kind != CR_ERR_THROTTLED))
+    /* Forbidden remains so until the server says otherwise, and a resource that it lacks is lacking; that it cannot be
+     * asked is no word of it. */
+    bool is_word = err->kind != CR_ERR_TRANSIENT && err->kind != CR_ERR_THROTTLED;
+    if (is_word || (before != CR_ERR_FORBIDDEN && before != CR_ERR_NOT_FOUND))
         informer->trouble = *err;
     enum cr_error_kind after = informer->trouble.kind;
     bool loud = worth_a_line(informer, err->text, now);

@@ -206,9 +206,9 @@ def test_no_leaf_before_its_trust_has_arrived(certgen: Certgen, tmp_path: Path) 
     """The operator itself says so, by a policy; --settle is for what none covers, and who is covered is not restarted by certgen."""
     plane, namespace = certgen.plane, certgen.namespace
     certgen.run()
-    assert "no CertRotationPolicy covers Secret a" in certgen.run("--staged", status=1)
+    assert "no CertRotationPolicy with consumers covers Secret a" in certgen.run("--staged", status=1)
     kubeconfig = account(plane, namespace, "operator", RULES, tmp_path)
-    policy = manifests.policy(namespace, "p", {"secrets": [{"name": name} for name in LEAVES]})
+    policy = manifests.policy(namespace, "p", {"secrets": [{"name": name} for name in LEAVES], "discover": {"enabled": True}})
     plane.create(policy)
     before = certgen.data()
     operator = Operator(plane, namespace, "operator", kubeconfig, tmp_path, "--leader-elect=false", f"--operator-namespace={namespace}")

@@ -683,13 +683,18 @@ static const struct cr_policy lists_rollout = {
     .ns = (char *)(uintptr_t) "ns", .consumers = &canary, .consumers_len = 1};
 static const struct cr_policy finds_all = {.ns = (char *)(uintptr_t) "ns", .discover = {.enabled = true}};
 
-static void assert_rollouts_alone_are_unseen(struct cr_cache *cache)
+/* Who may not list them holds only a policy that is known to have some. */
+static void assert_rollouts_alone_are_unseen(struct cr_cache *cache, bool refused)
 {
-    assert_true(cr_cache_pods_unseen(cache, &finds_all, NULL));
-    assert_true(cr_cache_pods_unseen(cache, &lists_rollout, NULL));
-    assert_true(cr_cache_pods_unseen(cache, &lists_rollout, cr_consumer_kind_of("Rollout")));
-    assert_false(cr_cache_pods_unseen(cache, &finds_all, cr_consumer_kind_of("ReplicaSet")));
-    assert_false(cr_cache_pods_unseen(cache, &in_ns, NULL));
+    const struct cr_policy_status none = {0};
+    CR_CLEANUP(cr_policy_status) struct cr_policy_status has_one = {0};
+    cr_status_consumer_add(&has_one, "canary")->kind = cr_strdup("Rollout");
+    assert_int_equal(cr_cache_pods_unseen(cache, &finds_all, &none, NULL), !refused);
+    assert_true(cr_cache_pods_unseen(cache, &finds_all, &has_one, NULL));
+    assert_true(cr_cache_pods_unseen(cache, &lists_rollout, &none, NULL));
+    assert_true(cr_cache_pods_unseen(cache, &lists_rollout, &none, cr_consumer_kind_of("Rollout")));
+    assert_false(cr_cache_pods_unseen(cache, &finds_all, &none, cr_consumer_kind_of("ReplicaSet")));
+    assert_false(cr_cache_pods_unseen(cache, &in_ns, &none, NULL));
 }
 
 /* First throttled, and then refused. */
@@ -699,10 +704,10 @@ static void look_at_rollouts(void *arg)
     struct cr_cache *cache = unlisted->cache;
     cr_autofree char *unseen = cr_cache_unseen(cache, &lists_rollout);
     bool rest_is_seen = !cr_cache_waits(cache, &in_ns, &nothing_known) &&
-                        !cr_cache_pods_unseen(cache, &finds_all, cr_consumer_kind_of("ReplicaSet"));
+                        !cr_cache_pods_unseen(cache, &finds_all, &nothing_known, cr_consumer_kind_of("ReplicaSet"));
     if (rest_is_seen && unseen && strstr(unseen, "429") && !atomic_load(&unlisted->forbidden)) {
         assert_true(cr_cache_waits(cache, &lists_rollout, &nothing_known));
-        assert_rollouts_alone_are_unseen(cache);
+        assert_rollouts_alone_are_unseen(cache, false);
         atomic_store(&unlisted->forbidden, true);
     }
     unlisted->refused = unseen && strstr(unseen, "403") && !cr_cache_waits(cache, &lists_rollout, &nothing_known);
@@ -734,7 +739,7 @@ static void a_kind_that_is_throttled_is_waited_for_and_one_that_is_refused_is_kn
     cr_timer_free(deadline);
     cr_timer_free(unlisted.poll);
     assert_true(unlisted.refused);
-    assert_rollouts_alone_are_unseen(unlisted.cache);
+    assert_rollouts_alone_are_unseen(unlisted.cache, true);
     cr_manager_free(unlisted.manager);
     cr_cache_free(unlisted.cache);
     cr_client_free(client);

@@ -487,9 +487,10 @@ static void a_policy_that_misses_readers_proves_nothing(void **state)
     } rows[] = {
         {CR_HOLD_NOT_FOUND, CR_READERS_KNOWN, "consumer web: NotFound"},
         {CR_HOLD_USES_NO_SECRET, CR_READERS_KNOWN, "consumer web: UsesNoSecret"},
-        {CR_HOLD_NONE, CR_READERS_UNMANAGED_POD, "does not know all that use the Secret (UnmanagedPod)"},
-        {CR_HOLD_NONE, CR_READERS_TOO_MANY, "(TooManyConsumers)"},
-        {CR_HOLD_NONE, CR_READERS_CANNOT_DISCOVER, "(CannotDiscover)"},
+        {CR_HOLD_NONE, CR_READERS_UNMANAGED_POD,
+         "does not know all that use the Secret (UnmanagedPod, see its conditions)"},
+        {CR_HOLD_NONE, CR_READERS_TOO_MANY, "(TooManyConsumers, "},
+        {CR_HOLD_NONE, CR_READERS_CANNOT_DISCOVER, "(CannotDiscover, "},
     };
     for (size_t i = 0; i < cr_array_len(rows); i++) {
         char name[] = "edge";

@@ -66,9 +66,13 @@ static const struct plan_case cases[] = {
      {{"ba", "1b", "*", .refused = CR_TRUST_OTHER_WRITER}, {"b", "2b", "*"}}, "", IDLE},
 
     /* a leaf that is too costly to verify */
-    {"who trusts it is not known, so it is not replaced", "issue", "A", {{"a", "1$", "*"}, {"a", "2a", "*"}}, "", TRUSTING},
-    {"by that of its source neither", "", "ab", {{"ba", "1$", "*", "2b"}, {"ba", "3a", "*", "3a"}}, "", TRUSTING},
-    {"others are", "issue respec", "A", {{"a", "1$", "*"}, {"a", "2a", "*"}}, "1:a=I:as", TRUSTING},
+    {"it may be of the CA that would issue another", "issue", "A", {{"a", "1$", "*"}, {"a", "2a", "*"}}, "", IDLE},
+    {"one that all trust takes its place", "", "ab", {{"ba", "1$", "*", "2b"}, {"ba", "3a", "*", "3a"}}, "0:ba=M",
+     SWITCHING},
+    {"and no other", "", "ab", {{"ba", "1$", "*", "2b"}, {"ba", "3a", "a", "3a"}}, "", TRUSTING},
+    {"so it holds the distrust of no CA", "issue staging distrust-a overdue", "AB", {{"ba", "1$", "*"}, {"ba", "2b", "*"}},
+     "0:ba=I:b", SWITCHING},
+    {"by another spec it is issued, as others are", "issue respec", "A", {{"a", "1$", "*"}, {"a", "2a", "*"}}, "0:a=I:a 1:a=I:as", SWITCHING},
     {"once it has ended, it is", "", "ab", {{"ba", "1$x", "*", "2b"}, {"ba", "3a", "*", "3a"}}, "0:ba=M", SWITCHING},
     {"it may need any CA, so none goes", "converged", "ab", {{"ba", "1b", "*", "1b"}, {"ba", "2$", "*", "2$"}}, "", IDLE},
     {"new ones come", "converged", "ab", {{"a", "1a", "*", "2b"}, {"a", "2$", "*", "2$"}}, "0:ba 1:ba", TRUSTING},
@@ -186,8 +190,9 @@ static const struct plan_case cases[] = {
      {{"a", "1a", "*", "1a"}}, "", IDLE},
     {"the next CA: it goes", "issue staging distrust-b", "AB", {{"ba", "1a", "*"}}, "0:a", RETIRING},
     {"the next CA: another is made", "issue staging token:CA distrust-b", "AB", {{"ba", "1a", "*"}}, "next", IDLE},
-    {"what was gone and is back goes at once, and reaches nobody who is new", "issue distrust-a gone", "aB",
+    {"what somebody else has put there goes at once, and reaches nobody who is new", "issue distrust-a stray", "aB",
      {{"ba", "1b", ""}, {"b", "2b", ""}, {.evidence = ""}}, "0:b 2:b", TRUSTING},
+    {"unless a leaf would be lost", "issue distrust-a stray", "aB", {{"ba", "1b", ""}, {"ba", "2a", ""}}, "", TRUSTING},
     {"suspended, nothing is distrusted", "issue suspend distrust-a", "aB", {{"ba", "1b", "*"}}, "", IDLE},
 
     /* nothing is done */

@@ -97,6 +97,7 @@ static void fill(struct cr_domain_status *status)
     status->distrusted[0].since_ms = NOW - 60000;
     digest(status->distrusted[1].fingerprint, 0x400);
     status->distrusted[1].since_ms = NOW - 90000;
+    status->distrusted[1].stray_ms = NOW - 40001;
     status->distrusted[1].gone_ms = NOW - 30001;
     status->forecast = (struct cr_domain_forecast){2, 6, 11500, 1 * 65 * 60 * 1000};
     cr_domain_status_condition(status, "Ready", true, "Watching", "all is watched", 4, NOW);

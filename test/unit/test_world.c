@@ -349,7 +349,7 @@ static void the_world_is_what_belongs_to_the_policy_and_its_owner(void **state)
         {"what is found; a cluster without Gateways", POLICY("p", "1", FINDS, ""), "p", false,
          "s1 s2 | daemonset-agent(2) deployment-db deployment-web ingress-front"},
         {"no right to see Gateways", POLICY("p", "1", FINDS, ""), "p", true,
-         "s1 s2 | daemonset-agent(2) deployment-db deployment-web ingress-front | no Gateways, pods unseen"},
+         "s1 s2 | daemonset-agent(2) deployment-db deployment-web ingress-front | no Gateways"},
         {"nor an Argo Rollout that is named", POLICY("p", "1", NAMES_ARGO, ""), "p", true,
          "s1 | w c? | ?, pods unseen"},
         {"which a cluster need not have", POLICY("p", "1", NAMES_ARGO, ""), "p", false, "s1 | w c"},

@@ -2,12 +2,14 @@
 # Sourced by bash, not run. It needs bash, openssl 3 and kubectl here, and openssl, sed and coreutils on the nodes.
 
 # on_node NODE SCRIPT [ARGUMENT...]: runs a shell script on the node as root, with our stdin and stdout.
-# Nodes that ssh does not reach: export ON_NODE=PROGRAM, which is called with the same words.
+# It ends at the first command that fails. Nodes that ssh does not reach: export ON_NODE=PROGRAM, which is called with the
+# same words.
 on_node() {
+    set -- "$1" "set -eu; $2" "${@:3}"
     if [ -n "${ON_NODE:-}" ]; then
         "$ON_NODE" "$@"
     else
-        ssh "root@$1" "$(printf '%q ' sh -euc "$2" sh "${@:3}")"
+        ssh "root@$1" "$(printf '%q ' sh -c "$2" sh "${@:3}")"
     fi
 }
 

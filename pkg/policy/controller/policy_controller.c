@@ -25,6 +25,7 @@ enum {
     /* At first and at last, beside the event that all is known which the policy needs. */
     KINDS_PAUSE_MS = 200,
     KINDS_PAUSE_MOST_MS = 5 * 1000,
+    UNLISTED_REPORTED_MS = 60 * 1000, /* until then it is the start of a process, or a moment */
     /* The time between a restart and its record: what follows at once (the echo of the patch, the rollout's first
      * steps) goes on record with it. */
     RECORD_PAUSE_MS = 100,
@@ -314,8 +315,8 @@ static bool round_of(struct reconcile_context *context, const struct cr_world_so
     bool did = false;
     struct cr_error failed = {0};
     bool acted = cr_act(&context->controller->actor, gathered, &plan, &did, &failed);
-    cr_world_forget_gone(source, gathered, &plan);
-    if (acted && gathered->outdated) {
+    bool went = cr_world_forget_gone(source, gathered, &plan);
+    if (acted && (gathered->outdated || went)) {
         cr_requeue(context->result, 1);
         return true;
     }
@@ -362,8 +363,9 @@ static bool go_round(struct reconcile_context *context, const struct cr_world_so
     return true;
 }
 
-/* What the policy needs is still to be listed, perhaps by an API server that does not answer for long. */
-static void await_cache(struct reconcile_context *context)
+/* What the policy needs is still to be listed, perhaps by an API server that does not answer for long: then what was
+ * reported before is not left to stand. */
+static bool await_cache(struct reconcile_context *context, struct cr_error *err)
 {
     struct cr_memory *memory = context->controller->memory;
     cr_autofree char *key = cr_asprintf("%s/unlisted", context->key);
@@ -374,6 +376,9 @@ static void await_cache(struct reconcile_context *context)
     int64_t pause_ms = cr_look_again_ms(KINDS_PAUSE_MS, begun.count ? now_ms - begun.at_ms : 0);
     context->planned_soon = true;
     cr_requeue(context->result, pause_ms < KINDS_PAUSE_MOST_MS ? pause_ms : KINDS_PAUSE_MOST_MS);
+    bool is_long = begun.count && now_ms - begun.at_ms >= UNLISTED_REPORTED_MS;
+    cr_autofree char *unseen = is_long ? cr_cache_unseen(context->controller->cache, context->policy) : NULL;
+    return !unseen || report_unseen(context, unseen, err);
 }
 
 static void forget_wait(const struct reconcile_context *context)
@@ -392,10 +397,8 @@ static bool run_rounds(struct reconcile_context *context, struct cr_error *err)
     struct cr_catalogue_hold hold = cr_catalogue_source_hold(context->controller->catalogues);
     struct cr_world_source source = world_source(context, &hold);
     CR_CLEANUP(cr_world) struct cr_gathered gathered = {0};
-    if (cr_cache_waits(context->controller->cache, context->policy, &context->status)) {
-        await_cache(context);
-        return true;
-    }
+    if (cr_cache_waits(context->controller->cache, context->policy, &context->status))
+        return await_cache(context, err);
     forget_wait(context);
     if (!cr_world_gather(&source, context->policy, &context->status, &gathered, err))
         return false;

@@ -127,7 +127,7 @@ void cr_scope_gather(struct cr_cache *cache, const struct cr_policy *policy, con
     *out = (struct cr_scope){0};
     expand(cache, policy, status, out, &out->expansion);
     out->unseen = cr_cache_unseen(cache, policy);
-    out->unseen_pods = cr_cache_pods_unseen(cache, policy, NULL);
+    out->unseen_pods = cr_cache_pods_unseen(cache, policy, status, NULL);
     find_others(cache, out);
 }
 

@@ -174,7 +174,7 @@ static void gather_consumer(const struct cr_world_source *source, const struct c
 {
     const struct cr_policy_consumer *spec = &policy->consumers[i];
     struct cr_world_consumer *consumer = &out->consumers[i];
-    consumer->unseen = cr_cache_pods_unseen(source->cache, policy, cr_consumer_kind_of(spec->kind));
+    consumer->unseen = cr_cache_pods_unseen(source->cache, policy, out->world.status, cr_consumer_kind_of(spec->kind));
     out->workload_snapshots[i] = cr_cache_workload(source->cache, policy->ns, spec->kind, spec->target);
     if (!out->workload_snapshots[i])
         return;
@@ -317,25 +317,29 @@ void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *
 
 /* --- pods that went meanwhile --- */
 
-static void forget_if_gone(const struct cr_world_source *source, const struct cr_gathered *gathered, size_t consumer,
+static bool forget_if_gone(const struct cr_world_source *source, const struct cr_gathered *gathered, size_t consumer,
                            size_t pod)
 {
     const struct cr_world_pod *view = &gathered->consumers[consumer].pods[pod];
     CR_CLEANUP(cr_snapshot)
     struct cr_snapshot *now = cr_cache_get(source->cache, CR_CACHED_PODS, gathered->world.policy->ns, view->name);
-    if (!now || !cr_streq(cr_obj_uid(now->json), view->uid))
-        cr_memory_forget_pod(source->memory, cr_or_empty(view->uid));
+    if (now && cr_streq(cr_obj_uid(now->json), view->uid))
+        return false;
+    cr_memory_forget_pod(source->memory, cr_or_empty(view->uid));
+    return true;
 }
 
-void cr_world_forget_gone(const struct cr_world_source *source, const struct cr_gathered *gathered,
+bool cr_world_forget_gone(const struct cr_world_source *source, const struct cr_gathered *gathered,
                           const struct cr_plan *plan)
 {
+    bool any = false;
     for (size_t i = 0; i < plan->nudges_len; i++)
-        forget_if_gone(source, gathered, plan->nudges[i].consumer, plan->nudges[i].pod);
+        any |= forget_if_gone(source, gathered, plan->nudges[i].consumer, plan->nudges[i].pod);
     for (size_t i = 0; i < plan->probes_len; i++)
-        forget_if_gone(source, gathered, plan->probes[i].consumer, plan->probes[i].pod);
+        any |= forget_if_gone(source, gathered, plan->probes[i].consumer, plan->probes[i].pod);
     for (size_t i = 0; i < plan->evictions_len; i++)
-        forget_if_gone(source, gathered, plan->evictions[i].consumer, plan->evictions[i].pod);
+        any |= forget_if_gone(source, gathered, plan->evictions[i].consumer, plan->evictions[i].pod);
+    return any;
 }
 
 /* --- gathered --- */

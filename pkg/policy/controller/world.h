@@ -53,8 +53,8 @@ bool cr_world_gather(const struct cr_world_source *source, const struct cr_polic
 /* Updates memory and clock, after probes and nudges; caches stay as they were gathered. */
 void cr_world_refresh(const struct cr_world_source *source, struct cr_gathered *gathered);
 /* After acts: drops what was remembered of pods that went meanwhile. The cache has reported their end already, and no
- * one else forgets them. plan: what was done. */
-void cr_world_forget_gone(const struct cr_world_source *source, const struct cr_gathered *gathered,
+ * one else forgets them. plan: what was done. True: some went, so that this world is outdated. */
+bool cr_world_forget_gone(const struct cr_world_source *source, const struct cr_gathered *gathered,
                           const struct cr_plan *plan);
 /* Takes the workload that a patch returned: its rollout is under way from now on. */
 void cr_world_override(struct cr_gathered *gathered, size_t consumer, struct cr_json *workload);

@@ -24,7 +24,7 @@ bool cr_conflict_takes_part(const struct cr_policy *policy);
 
 struct cr_conflicts;
 /* self: an effective policy (cr_discover_expand). uses: parallel to its consumers, the Secrets that each uses; NULL: it
- * does not exist; both are borrowed. */
+ * does not exist. Borrowed, self for as long as this lives, uses until the last policy is added. */
 struct cr_conflicts *cr_conflicts_new(const struct cr_policy *self, const struct cr_strvec *const *uses);
 void cr_conflicts_free(struct cr_conflicts *conflicts);
 CR_DEFINE_CLEANUP(cr_conflicts, struct cr_conflicts, cr_conflicts_free)

@@ -175,6 +175,11 @@ static char *refusal_of_readers(const struct cr_domain_source *source, const str
 {
     CR_CLEANUP(cr_covering_policies) struct cr_covering_policies covering = {0};
     find_covering(source, gathered, i, &covering);
+    if (covering.too_many)
+        return cr_asprintf(
+            "more than %zu CertRotationPolicies cover %s/%s, and not all of them are asked whether their "
+            "software takes a key of type %s: delete some",
+            covering.len, gathered->list[i].ns, gathered->list[i].name, type);
     return cr_covering_policies_refuse_key(&covering, source->cache, source->catalogue, gathered->list[i].name, type,
                                            roles);
 }

@@ -148,17 +148,20 @@ static bool may_shrink(struct domain_ctx *ctx)
 
 /* --- of each object --- */
 
-static bool is_presented(const struct domain_ctx *ctx, size_t ca)
+/* A distrusted one: a leaf that is published would be lost with it. */
+static bool is_needed_alone(const struct domain_ctx *ctx, size_t ca)
 {
-    for (size_t i = 0; i < ctx->world->objects_len; i++)
-        if (!cr_domain_is_foreign(&ctx->world->objects[i]) &&
-            cr_domain_leaf_verifies(&ctx->world->objects[i].published, ca))
+    for (size_t i = 0; i < ctx->world->objects_len; i++) {
+        const struct cr_domain_object *object = &ctx->world->objects[i];
+        if (!cr_domain_is_foreign(object) && cr_domain_leaf_verifies(&object->published, ca) &&
+            cr_domain_needs_distrusted(ctx, &object->published))
             return true;
+    }
     return false;
 }
 
 /* One that has none yet, or one that cannot be read, gets all that is published: which consumers present a leaf that is
- * being replaced is not known here. What is distrusted, was gone and is back in somebody's object goes at once. */
+ * being replaced is not known here. What is distrusted and was put there by somebody else goes at once. */
 static void fill(const struct domain_ctx *ctx, size_t at, bool shrink, bool drop, bool *bundle)
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];
@@ -167,9 +170,18 @@ static void fill(const struct domain_ctx *ctx, size_t at, bool shrink, bool drop
         bool has = cr_domain_has_ca(object, ca) || (is_new && ctx->anywhere[ca]);
         bool needed = ctx->needed[ca] && !ctx->distrusted[ca] && object->kept != CR_TRUST_WOULD_CUT_OFF;
         bool kept = shrink && !object->kept ? ctx->retained[ca] : has || needed;
-        bool goes = (drop && ctx->distrusted[ca]) || (ctx->returned[ca] && !is_presented(ctx, ca));
+        bool goes = (drop && ctx->distrusted[ca]) || (ctx->stray[ca] && !is_needed_alone(ctx, ca));
         bundle[ca] = kept && !goes && !cr_domain_is_expired(ctx, ca);
     }
+}
+
+static bool is_presented(const struct domain_ctx *ctx, size_t ca)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++)
+        if (!cr_domain_is_foreign(&ctx->world->objects[i]) &&
+            cr_domain_leaf_verifies(&ctx->world->objects[i].published, ca))
+            return true;
+    return false;
 }
 
 /* What another program has put there lacks a CA of leaves that are in use: its readers would be cut off. What is only

@@ -372,6 +372,8 @@ static void add_unknown(const struct domain_ctx *ctx, struct lines *lines)
         bool known = false;
         for (size_t k = 0; k < status->distrusted_len; k++)
             known = known || cr_streq(status->distrusted[k].fingerprint, domain->distrust.items[i]);
+        for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+            known = known || cr_streq(ctx->world->cas[ca].fingerprint, domain->distrust.items[i]);
         if (!known)
             add_line(lines, cr_asprintf("the domain has never known a CA %.16s…: is it misspelled?",
                                         domain->distrust.items[i]));
@@ -422,9 +424,10 @@ static void distrusted_is_under_way(struct domain_ctx *ctx)
     bool loses = lines.len && !ctx->overdue;
     size_t unclean = add_unclean(ctx, &lines, left);
     const struct cr_domain *domain = ctx->world->domain;
+    int64_t since_ms = cr_domain_status_distrusts_since_ms(&ctx->plan->status); /* 0: suspended, so not on record */
     char until[CR_TIME_TEXT];
-    cr_time_format(cr_domain_status_distrusts_since_ms(&ctx->plan->status) + domain->evidence.stage_deadline_ms, until);
-    cr_autofree char *hold = ctx->overdue
+    cr_time_format(since_ms + domain->evidence.stage_deadline_ms, until);
+    cr_autofree char *hold = ctx->overdue || !since_ms
                                  ? cr_strdup("")
                                  : cr_asprintf(" What the domain cannot bring about is waited for until %s.", until);
     cr_autofree char *text =
@@ -444,6 +447,20 @@ static char *say_inferred_trust(size_t inferred, size_t objects)
                : cr_strdup("");
 }
 
+/* One that is at hand, and of which nothing was seen yet: the domain is suspended. */
+static bool is_any_unrecorded(const struct domain_ctx *ctx)
+{
+    const struct cr_domain_status *status = &ctx->plan->status;
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++) {
+        bool recorded = !ctx->distrusted[ca];
+        for (size_t i = 0; i < status->distrusted_len; i++)
+            recorded = recorded || cr_streq(status->distrusted[i].fingerprint, ctx->world->cas[ca].fingerprint);
+        if (!recorded)
+            return true;
+    }
+    return false;
+}
+
 /* True only by evidence: every object that the domain publishes, or has published, is without them, and every consumer
  * is known to have that. */
 static void distrusted(struct domain_ctx *ctx)
@@ -453,7 +470,8 @@ static void distrusted(struct domain_ctx *ctx)
         cr_domain_status_drop_condition(&ctx->plan->status, "Distrusted");
         return;
     }
-    if (cr_domain_status_distrusts_since_ms(&ctx->plan->status)) {
+    if (cr_domain_status_distrusts_since_ms(&ctx->plan->status) || cr_domain_publishes_distrusted(ctx) ||
+        is_any_unrecorded(ctx)) {
         distrusted_is_under_way(ctx);
         return;
     }
@@ -466,7 +484,7 @@ static void distrusted(struct domain_ctx *ctx)
     cr_autofree char *text = cr_asprintf("In no bundle of the domain, and no consumer trusts what is listed.%s%s%s",
                                          how, lines.len ? " Lost with it: " : "", lines_text(&lines));
     if (unknown)
-        set(ctx, "Distrusted", false, "UnknownCA", lines_text(&lines));
+        set(ctx, "Distrusted", false, CR_DOMAIN_UNKNOWN_CA, lines_text(&lines));
     else
         set(ctx, "Distrusted", true, lines.len ? "LeavesLost" : gone, text);
     cr_buf_dispose(&lines.text);

@@ -31,6 +31,18 @@ static void forget_unlisted(const struct cr_domain *domain, struct cr_domain_sta
     status->distrusted_len = kept;
 }
 
+/* The domain has published it, or would have. A status that was lost says nothing. */
+static bool is_of_the_domain(const struct domain_ctx *ctx, size_t ca)
+{
+    const struct cr_domain_status *status = ctx->world->status;
+    const struct cr_domain_authority_view *authority = &ctx->world->authority;
+    bool known = !status->cas_len || ctx->world->cas[ca].in_source;
+    for (size_t i = 0; i < status->cas_len; i++)
+        known = known || strcmp(status->cas[i].fingerprint, ctx->world->cas[ca].fingerprint) == 0;
+    return known || (authority->current != CR_DOMAIN_CA_ABSENT && authority->current_ca == ca) ||
+           (authority->next != CR_DOMAIN_CA_ABSENT && authority->next_ca == ca);
+}
+
 /* It came back where it was gone: another program or a person has put it there. */
 static bool is_back(const struct domain_ctx *ctx, size_t ca, const struct cr_domain_distrusted *record)
 {
@@ -47,20 +59,27 @@ static void remember(struct domain_ctx *ctx, size_t ca)
     struct cr_domain_status *status = &ctx->plan->status;
     const struct cr_domain_ca *at_hand = &ctx->world->cas[ca];
     struct cr_domain_distrusted *record = record_of(status, at_hand->fingerprint);
-    ctx->returned[ca] = record && is_back(ctx, ca, record);
-    if (record ? !ctx->returned[ca] : status->distrusted_len == CR_DOMAIN_DISTRUST_MAX)
+    bool back = record && is_back(ctx, ca, record);
+    if (record ? !back : status->distrusted_len == CR_DOMAIN_DISTRUST_MAX)
         return;
     if (!record) {
-        ctx->plan->record_first = true; /* policies hold nothing back for it once they read it */
         record = &status->distrusted[status->distrusted_len++];
         *record = (struct cr_domain_distrusted){.subject = cr_strdup_or_null(at_hand->subject)};
         memcpy(record->fingerprint, at_hand->fingerprint, sizeof record->fingerprint);
     }
     record->since_ms = ctx->world->now_ms;
+    record->stray_ms = back || !is_of_the_domain(ctx, ca) ? ctx->world->now_ms : 0;
     record->gone_ms = 0;
+    ctx->plan->record_first = true; /* policies hold nothing back for it once they read it */
     cr_domain_say(ctx, true, "Distrusting",
                   cr_asprintf("CA %s (%s) is distrusted: it is replaced, and then taken out of every bundle",
                               cr_or_empty(at_hand->subject), at_hand->fingerprint));
+}
+
+static bool is_stray(const struct domain_ctx *ctx, size_t ca)
+{
+    const struct cr_domain_distrusted *record = record_of(&ctx->plan->status, ctx->world->cas[ca].fingerprint);
+    return ctx->distrusted[ca] && record && record->stray_ms;
 }
 
 void cr_domain_plan_distrust(struct domain_ctx *ctx)
@@ -72,6 +91,7 @@ void cr_domain_plan_distrust(struct domain_ctx *ctx)
         ctx->distrusted[ca] = cr_domain_distrusts(world->domain, world->cas[ca].fingerprint);
         if (ctx->distrusted[ca] && ctx->may_record)
             remember(ctx, ca);
+        ctx->stray[ca] = is_stray(ctx, ca);
     }
     ctx->overdue = cr_domain_distrust_is_overdue(world->domain, &ctx->plan->status, world->now_ms);
     int64_t since_ms = cr_domain_status_distrusts_since_ms(&ctx->plan->status);
@@ -119,7 +139,7 @@ bool cr_domain_is_lost(const struct domain_ctx *ctx, size_t at)
 
 /* --- when they go --- */
 
-static bool is_any_published(const struct domain_ctx *ctx)
+bool cr_domain_publishes_distrusted(const struct domain_ctx *ctx)
 {
     for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
         if (ctx->distrusted[ca] && ctx->anywhere[ca])
@@ -155,7 +175,7 @@ bool cr_domain_drops_distrusted(const struct domain_ctx *ctx)
 {
     bool is_under_way = ctx->waits || ctx->holds || ctx->switches || ctx->has_next;
     bool is_free = ctx->overdue || (!loses_leaf(ctx) && !misses_any(ctx));
-    return is_any_published(ctx) && is_any_current(ctx) && ctx->arrived && !is_under_way && is_free;
+    return cr_domain_publishes_distrusted(ctx) && is_any_current(ctx) && ctx->arrived && !is_under_way && is_free;
 }
 
 /* --- when no reader trusts them any more --- */
@@ -191,6 +211,7 @@ static void finish(struct domain_ctx *ctx)
         if (record->gone_ms)
             continue;
         record->gone_ms = ctx->world->now_ms;
+        record->stray_ms = 0;
         cr_domain_say(ctx, false, "Distrusted",
                       cr_asprintf("CA %s (%s) is in no bundle, and no consumer trusts it any more",
                                   cr_or_empty(record->subject), record->fingerprint));

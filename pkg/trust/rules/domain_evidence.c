@@ -264,7 +264,7 @@ static char *what_it_misses(const struct policy_answer *w)
     }
     if (!w->secret || !w->secret->unknown_readers)
         return NULL;
-    return cr_asprintf("it does not know all that use the Secret (%s)",
+    return cr_asprintf("it does not know all that use the Secret (%s, see its conditions)",
                        cr_unknown_readers_name(w->secret->unknown_readers));
 }
 
@@ -338,6 +338,11 @@ static enum cr_hold_health health_of_consumers(const struct cr_policy_status *st
     return waiting ? worst : CR_HOLD_PASSES;
 }
 
+static bool is_for_a_person(enum cr_unknown_readers why)
+{
+    return why == CR_READERS_TOO_MANY || why == CR_READERS_NOT_ACTED_ON;
+}
+
 /* What a policy that does not have it waits for, in the order of reason_of(). */
 static enum cr_hold_health health_of(const struct policy_answer *w)
 {
@@ -347,6 +352,8 @@ static enum cr_hold_health health_of(const struct policy_answer *w)
     if (w->secret && w->secret->problem_reason)
         return cr_trust_reason_parse(w->secret->problem_reason, &problem) && cr_trust_may_come(problem) ? CR_HOLD_PASSES
                                                                                                         : CR_HOLD_STUCK;
+    if (w->secret && is_for_a_person(w->secret->unknown_readers))
+        return CR_HOLD_STUCK;
     if (knows_nothing(w) || w->missed || !has_read(w) || !w->secret->pending.set)
         return CR_HOLD_PASSES;
     return health_of_consumers(w->status);
@@ -437,8 +444,10 @@ static void set_too_many(const struct cr_domain_evidence_input *in, struct cr_do
     out->trust = out->leaf = CR_ARRIVAL_NOT_YET;
     out->trust_first_sight = out->leaf_first_sight = false;
     out->health = CR_HOLD_STUCK;
-    say(out, cr_asprintf("more than %zu CertRotationPolicies cover it, and not all of them are looked at: delete some",
-                         in->covering_len));
+    free(out->why);
+    out->why =
+        cr_asprintf("more than %zu CertRotationPolicies cover it, and not all of them are looked at: delete some",
+                    in->covering_len);
 }
 
 void cr_domain_evidence_judge(const struct cr_domain_evidence_input *input, struct cr_domain_evidence *out)

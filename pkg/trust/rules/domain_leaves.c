@@ -178,7 +178,7 @@ static bool must_issue(struct domain_ctx *ctx, size_t at, const struct domain_le
 {
     const struct cr_domain_leaf_view *published = &ctx->world->objects[at].published;
     const struct cr_domain_leaf *spec = cr_domain_leaf_of(ctx, at);
-    if (!cr_domain_is_usable(published))
+    if (!cr_domain_is_usable(published) && !published->costly)
         return true;
     if (leaf->put_back) /* it was there before, and may be due or of another spec for just what was wrong */
         return is_urgent(ctx, published);
@@ -228,7 +228,9 @@ static void issue(struct domain_ctx *ctx, size_t at, struct domain_leaf *leaf)
     }
     const struct cr_domain_leaf_view *published = &ctx->world->objects[at].published;
     bool must = must_issue(ctx, at, leaf, issuers[0].ca);
-    bool wants_newest = !leaf->put_back && !cr_domain_leaf_verifies(published, issuers[0].ca);
+    /* What is too costly may be of the current one, and another of it would be, too. */
+    bool may_have_newest = published->costly && !ctx->has_next;
+    bool wants_newest = !leaf->put_back && !may_have_newest && !cr_domain_leaf_verifies(published, issuers[0].ca);
     for (size_t i = 0; i < len && (must || wants_newest); i++) {
         if (!must && issuers[i].ca != issuers[0].ca)
             break;

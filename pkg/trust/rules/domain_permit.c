@@ -119,11 +119,8 @@ bool cr_domain_may_publish(const struct domain_ctx *ctx, size_t object, const bo
         return true;
     if (published->found && published->not_after_ms <= ctx->world->now_ms)
         return true;
-    if (published->costly) { /* who trusts it is not known */
-        *blocker = object;
-        return false;
-    }
-    if (!cr_domain_is_usable(published) && is_harmless_addition(ctx, verifies))
+    /* Of one that is too costly it is not known whether it is in use. */
+    if (!cr_domain_is_usable(published) && !published->costly && is_harmless_addition(ctx, verifies))
         return true;
     for (size_t i = 0; i < ctx->world->objects_len; i++) {
         if (!blocks(ctx, i, !published->found, verifies) || is_overridden(ctx, i, published))

@@ -82,8 +82,7 @@ static void make_first(struct domain_ctx *ctx)
     ctx->plan->record_first = true;
 }
 
-/* It was distrusted, or has ended, before it could be promoted: another takes its place. */
-static bool is_next_over(const struct domain_ctx *ctx)
+bool cr_domain_is_next_over(const struct domain_ctx *ctx)
 {
     const struct cr_domain_authority_view *authority = &ctx->world->authority;
     return authority->next_ca < ctx->world->cas_len &&
@@ -93,7 +92,7 @@ static bool is_next_over(const struct domain_ctx *ctx)
 static void renew(struct domain_ctx *ctx)
 {
     const struct cr_domain_authority_view *authority = &ctx->world->authority;
-    if (authority->next != CR_DOMAIN_CA_ABSENT && !is_next_over(ctx))
+    if (authority->next != CR_DOMAIN_CA_ABSENT && !cr_domain_is_next_over(ctx))
         return; /* one is on its way; or it is broken, and a person is asked */
     if (authority->current == CR_DOMAIN_CA_ABSENT) {
         make_first(ctx);
@@ -135,7 +134,7 @@ static void init(struct domain_ctx *ctx, const struct cr_domain_world *world, st
     ctx->needed = cr_calloc(cas, sizeof *ctx->needed);
     ctx->retained = cr_calloc(cas, sizeof *ctx->retained);
     ctx->distrusted = cr_calloc(cas, sizeof *ctx->distrusted);
-    ctx->returned = cr_calloc(cas, sizeof *ctx->returned);
+    ctx->stray = cr_calloc(cas, sizeof *ctx->stray);
     ctx->unrecorded = cr_calloc(objects, sizeof *ctx->unrecorded);
     ctx->leaves = cr_calloc(objects, sizeof *ctx->leaves);
     ctx->bundles = cr_calloc(objects * cas, sizeof *ctx->bundles);
@@ -151,7 +150,7 @@ static void dispose(struct domain_ctx *ctx)
     free(ctx->needed);
     free(ctx->retained);
     free(ctx->distrusted);
-    free(ctx->returned);
+    free(ctx->stray);
     free(ctx->unrecorded);
     free(ctx->leaves);
     free(ctx->bundles);

@@ -8,6 +8,9 @@
  * is written there either, and each time for twice as long. */
 #define CR_OVERWRITTEN_HOLD_MS (3600LL * 1000)
 
+/* The reason of Distrusted while a person has to look at what spec.distrust lists. */
+#define CR_DOMAIN_UNKNOWN_CA "UnknownCA"
+
 /* What becomes of the leaf of one object. */
 struct domain_leaf {
     enum cr_leaf_act act;
@@ -35,7 +38,7 @@ struct domain_ctx {
     bool *needed;     /* a leaf in use, or one about to be, verifies against it alone */
     bool *retained;   /* a bundle that has shrunk */
     bool *distrusted; /* spec.distrust lists it: it shall be in no bundle */
-    bool *returned;   /* distrusted, and in a bundle after it was gone */
+    bool *stray;      /* distrusted, and found in a bundle into which the domain had not put it */
     /* [objects_len] */
     bool *unrecorded; /* what is published is not what the status says: evidence of it does not count yet */
     struct domain_leaf *leaves;
@@ -118,10 +121,16 @@ bool cr_domain_is_equivalent(const struct domain_ctx *ctx, size_t object, const 
 bool cr_domain_needs_distrusted(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *leaf);
 /* Its published leaf verifies against CAs of spec.distrust alone, and is in use. */
 bool cr_domain_is_lost(const struct domain_ctx *ctx, size_t object);
+/* Some object has one of them. */
+bool cr_domain_publishes_distrusted(const struct domain_ctx *ctx);
 /* Whether the distrusted CAs go with the bundles of this plan. Call it when the plan's leaves are known. */
 bool cr_domain_drops_distrusted(const struct domain_ctx *ctx);
 /* Whether the object, or a reader of it, may still have a distrusted CA. */
 bool cr_domain_has_distrusted(const struct domain_ctx *ctx, size_t object);
+
+/* domain_plan.c: the next CA was distrusted, or has ended, before it could be promoted: if there must be another one
+ * still, it takes its place. */
+bool cr_domain_is_next_over(const struct domain_ctx *ctx);
 
 /* domain_report.c: an object is left as it is, for a reason that status.objects[].problem has. */
 bool cr_domain_has_problem(const struct domain_ctx *ctx);

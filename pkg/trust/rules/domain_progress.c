@@ -82,7 +82,7 @@ static bool is_held_for_a_person(const struct domain_ctx *ctx, enum cr_hold_heal
 static bool lists_unknown_ca(const struct domain_ctx *ctx)
 {
     const struct cr_condition *distrusted = get(ctx, "Distrusted");
-    return distrusted && !distrusted->status && !cr_domain_status_distrusts_since_ms(&ctx->plan->status);
+    return distrusted && cr_streq(distrusted->reason, CR_DOMAIN_UNKNOWN_CA);
 }
 
 /* The condition that says why; NULL: nothing has to be mended. */

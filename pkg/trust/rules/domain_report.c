@@ -31,9 +31,6 @@ static char *leaf_waits_for(const struct domain_ctx *ctx, const struct domain_le
         return NULL;
     const struct cr_domain_object *blocker = &ctx->world->objects[leaf->waits_on];
     cr_autofree char *title = cr_domain_object_title(blocker);
-    if (&ctx->leaves[leaf->waits_on] == leaf && blocker->published.costly)
-        return cr_asprintf("its next leaf waits until it is known who trusts the one that is published: %s",
-                           blocker->published.problem_text);
     if (cr_domain_is_foreign(blocker))
         return cr_asprintf("its next leaf would not be trusted by those who read %s, which is not ours any more (%s): "
                            "give it back, or take it out of the spec",

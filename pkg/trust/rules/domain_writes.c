@@ -134,8 +134,8 @@ static void promote(struct domain_ctx *ctx)
 
 static void delete_staging(struct domain_ctx *ctx)
 {
-    ctx->plan->delete_staging = ctx->world->staging_found && is_done(ctx) && !ctx->has_next &&
-                                ctx->world->authority.next != CR_DOMAIN_CA_BROKEN;
+    bool is_broken = ctx->world->authority.next == CR_DOMAIN_CA_BROKEN && !cr_domain_is_next_over(ctx);
+    ctx->plan->delete_staging = ctx->world->staging_found && is_done(ctx) && !ctx->has_next && !is_broken;
 }
 
 void cr_domain_plan_writes(struct domain_ctx *ctx)

@@ -197,7 +197,7 @@ static inline void set_token(struct scene *s, const struct plan_case *c)
 }
 
 /* "distrust-a": the CA a is listed, and that is on record, unless it is "new"; "overdue": for longer than a stage may
- * take; "gone": no reader trusted it any more. */
+ * take; "stray": somebody else has put it there. */
 static inline void set_distrust(struct scene *s, const struct plan_case *c)
 {
     for (size_t i = 0; i < s->world.cas_len; i++) {
@@ -209,7 +209,7 @@ static inline void set_distrust(struct scene *s, const struct plan_case *c)
             continue;
         struct cr_domain_distrusted *record = &s->status.distrusted[s->status.distrusted_len++];
         *record = (struct cr_domain_distrusted){.since_ms = now_ms - (says(c, "overdue") ? 2 * HOUR : HOUR / 60),
-                                                .gone_ms = says(c, "gone") ? now_ms - 1 : 0};
+                                                .stray_ms = says(c, "stray") ? now_ms - 1 : 0};
         memcpy(record->fingerprint, s->cas[i].fingerprint, sizeof record->fingerprint);
     }
 }

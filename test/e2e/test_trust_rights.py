@@ -120,7 +120,7 @@ def test_a_domain_takes_over_a_secret_and_leaves_nothing_staged(cluster: LocalCl
     before = pki.new_authority(1).issue("web")
     consent = {"name": "web-tls", "namespace": _SPACE, "annotations": {_OWNER: f"{_SPACE}/mesh"}}
     api.apply("secrets", {**before.secret("web-tls", _SPACE), "metadata": consent})
-    policy = {"metadata": {"name": "web", "namespace": _SPACE}, "spec": {"secrets": [{"name": "web-tls"}]}}
+    policy = {"metadata": {"name": "web", "namespace": _SPACE}, "spec": {"secrets": [{"name": "web-tls"}], "discover": {"enabled": True}}}
     _create(cluster, {"apiVersion": "certroll.dev/v1alpha1", "kind": "CertRotationPolicy", **policy})
     wait_for("the policy to know it", lambda: _settled(api), deadline=_DEADLINE)
     issue = {"type": "Issue", "issue": {"dnsNames": ["web.certroll-trust.svc"]}}

@@ -125,12 +125,12 @@ static void add_beyond(const struct plan_ctx *ctx, struct cr_buf *text, const ch
                                 "and the oldest: divide it into several.",
                                 policy->secrets_len + beyond->secrets, policy->secrets_len));
     if (beyond->consumers)
-        add_problem(text, reason, "TooManyConsumers",
+        add_problem(text, reason, cr_unknown_readers_name(CR_READERS_TOO_MANY),
                     cr_asprintf("%zu consumers belong to this policy and %zu are in force, those it has known longest "
                                 "and the oldest: divide it into several.",
                                 policy->consumers_len + beyond->consumers, policy->consumers_len));
     if (beyond->unseen)
-        add_problem(text, reason, "CannotDiscover", cr_strdup(beyond->unseen));
+        add_problem(text, reason, cr_unknown_readers_name(CR_READERS_CANNOT_DISCOVER), cr_strdup(beyond->unseen));
 }
 
 static void add_not_acted_on(struct plan_ctx *ctx, struct cr_buf *text, const char **reason)
@@ -139,9 +139,9 @@ static void add_not_acted_on(struct plan_ctx *ctx, struct cr_buf *text, const ch
     char *unsupported = not_acted_on(policy);
     char *unread = say_unread(ctx);
     if (unsupported)
-        add_problem(text, reason, "NotActedOn", unsupported);
+        add_problem(text, reason, cr_unknown_readers_name(CR_READERS_NOT_ACTED_ON), unsupported);
     if (unread)
-        add_problem(text, reason, "NotActedOn", unread);
+        add_problem(text, reason, cr_unknown_readers_name(CR_READERS_NOT_ACTED_ON), unread);
     if (unsupported || unread)
         cr_buf_printf(text, " The rest of the policy is in force.");
 }

@@ -367,17 +367,10 @@ static void retirement(struct domain_ctx *ctx)
 static void add_unknown(const struct domain_ctx *ctx, struct lines *lines)
 {
     const struct cr_domain *domain = ctx->world->domain;
-    const struct cr_domain_status *status = &ctx->plan->status;
-    for (size_t i = 0; i < domain->distrust.len; i++) {
-        bool known = false;
-        for (size_t k = 0; k < status->distrusted_len; k++)
-            known = known || cr_streq(status->distrusted[k].fingerprint, domain->distrust.items[i]);
-        for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
-            known = known || cr_streq(ctx->world->cas[ca].fingerprint, domain->distrust.items[i]);
-        if (!known)
+    for (size_t i = 0; i < domain->distrust.len; i++)
+        if (!cr_domain_distrusted_record(&ctx->plan->status, domain->distrust.items[i]))
             add_line(lines, cr_asprintf("the domain has never known a CA %.16s…: is it misspelled?",
                                         domain->distrust.items[i]));
-    }
 }
 
 /* A leaf that is replaced as soon as what it waits for has come. */
@@ -450,14 +443,9 @@ static char *say_inferred_trust(size_t inferred, size_t objects)
 /* One that is at hand, and of which nothing was seen yet: the domain is suspended. */
 static bool is_any_unrecorded(const struct domain_ctx *ctx)
 {
-    const struct cr_domain_status *status = &ctx->plan->status;
-    for (size_t ca = 0; ca < ctx->world->cas_len; ca++) {
-        bool recorded = !ctx->distrusted[ca];
-        for (size_t i = 0; i < status->distrusted_len; i++)
-            recorded = recorded || cr_streq(status->distrusted[i].fingerprint, ctx->world->cas[ca].fingerprint);
-        if (!recorded)
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+        if (ctx->distrusted[ca] && !cr_domain_distrusted_record(&ctx->plan->status, ctx->world->cas[ca].fingerprint))
             return true;
-    }
     return false;
 }
 

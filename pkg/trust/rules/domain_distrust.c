@@ -11,7 +11,7 @@
 
 /* --- which CAs --- */
 
-static struct cr_domain_distrusted *record_of(struct cr_domain_status *status, const char *fingerprint)
+struct cr_domain_distrusted *cr_domain_distrusted_record(struct cr_domain_status *status, const char *fingerprint)
 {
     for (size_t i = 0; i < status->distrusted_len; i++)
         if (strcmp(status->distrusted[i].fingerprint, fingerprint) == 0)
@@ -58,7 +58,7 @@ static void remember(struct domain_ctx *ctx, size_t ca)
 {
     struct cr_domain_status *status = &ctx->plan->status;
     const struct cr_domain_ca *at_hand = &ctx->world->cas[ca];
-    struct cr_domain_distrusted *record = record_of(status, at_hand->fingerprint);
+    struct cr_domain_distrusted *record = cr_domain_distrusted_record(status, at_hand->fingerprint);
     bool back = record && is_back(ctx, ca, record);
     if (record ? !back : status->distrusted_len == CR_DOMAIN_DISTRUST_MAX)
         return;
@@ -78,7 +78,8 @@ static void remember(struct domain_ctx *ctx, size_t ca)
 
 static bool is_stray(const struct domain_ctx *ctx, size_t ca)
 {
-    const struct cr_domain_distrusted *record = record_of(&ctx->plan->status, ctx->world->cas[ca].fingerprint);
+    const struct cr_domain_distrusted *record =
+        cr_domain_distrusted_record(&ctx->plan->status, ctx->world->cas[ca].fingerprint);
     return ctx->distrusted[ca] && record && record->stray_ms;
 }
 

@@ -121,6 +121,8 @@ bool cr_domain_is_equivalent(const struct domain_ctx *ctx, size_t object, const 
 bool cr_domain_needs_distrusted(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *leaf);
 /* Its published leaf verifies against CAs of spec.distrust alone, and is in use. */
 bool cr_domain_is_lost(const struct domain_ctx *ctx, size_t object);
+/* What is on record of a distrusted CA; NULL: nothing yet. Borrowed. */
+struct cr_domain_distrusted *cr_domain_distrusted_record(struct cr_domain_status *status, const char *fingerprint);
 /* Some object has one of them. */
 bool cr_domain_publishes_distrusted(const struct domain_ctx *ctx);
 /* Whether the distrusted CAs go with the bundles of this plan. Call it when the plan's leaves are known. */

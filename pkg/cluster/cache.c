@@ -331,6 +331,11 @@ static bool is_out_of_reach(const struct cache_informer *informer)
     return cr_informer_refused(informer->optional, &err) || err.kind == CR_ERR_NOT_FOUND;
 }
 
+static bool is_never_listed(const struct cache_informer *informer)
+{
+    return !cr_informer_synced(informer->optional) && is_out_of_reach(informer);
+}
+
 static bool has_workloads_of(const struct cache_informer *informer, const struct cr_policy *policy,
                              const struct cr_policy_status *status)
 {
@@ -373,8 +378,7 @@ static bool is_pods_unseen(const struct cache_informer *informer, const struct c
                            const struct cr_policy_status *status)
 {
     struct cr_error err = {0};
-    bool may_be_none = !cr_informer_synced(informer->optional) && is_out_of_reach(informer);
-    return is_unseen(informer, &err) && (!may_be_none || has_workloads_of(informer, policy, status));
+    return is_unseen(informer, &err) && (!is_never_listed(informer) || has_workloads_of(informer, policy, status));
 }
 
 bool cr_cache_pods_unseen(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status,
@@ -388,6 +392,16 @@ bool cr_cache_pods_unseen(struct cr_cache *cache, const struct cr_policy *policy
             return true;
     }
     return false;
+}
+
+void cr_cache_kinds_unreachable(struct cr_cache *cache, const char *ns, struct cr_strvec *kinds)
+{
+    for (size_t i = 0; i < cache->informers_len; i++) {
+        const struct cache_informer *informer = &cache->informers[i];
+        if (informer->kind && is_optional(informer) && (!informer->ns || cr_streq(informer->ns, ns)) &&
+            is_never_listed(informer))
+            cr_strvec_add(kinds, informer->kind->resource.kind);
+    }
 }
 
 char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy)

@@ -98,6 +98,9 @@ char *cr_cache_unseen(struct cr_cache *cache, const struct cr_policy *policy);
  * NULL: any. */
 bool cr_cache_pods_unseen(struct cr_cache *cache, const struct cr_policy *policy, const struct cr_policy_status *status,
                           const struct cr_consumer_kind *only);
+/* Adds the kinds whose workloads were never listed in the namespace, since we may not, or since a kind is not
+ * installed. */
+void cr_cache_kinds_unreachable(struct cr_cache *cache, const char *ns, struct cr_strvec *kinds);
 /* Why the PodDisruptionBudgets of the namespace are not seen. Owned; NULL: they are seen. */
 char *cr_cache_budgets_unseen(struct cr_cache *cache, const char *ns);
 

@@ -97,7 +97,8 @@ const struct cr_policy *cr_projected_policy(const struct cr_snapshot *snapshot, 
 
 /* --- pods --- */
 
-/* A pod that belongs to no workload which can be restarted: made by hand, or by a controller of another kind. */
+/* A pod that belongs to no workload which can be restarted: made by hand, by a controller of another kind, or of a kind
+ * that we may not be able to list. */
 struct unmanaged_pod {
     struct cr_strvec uses;
     int64_t created_ms;
@@ -106,7 +107,7 @@ struct unmanaged_pod {
 struct pod_facts {
     const char *kind; /* of its owner, static; NULL: none */
     char *name;
-    struct unmanaged_pod *unmanaged; /* NULL: it is none, or uses no Secret */
+    struct unmanaged_pod *unmanaged; /* NULL: it is none, whatever can be listed, or uses no Secret */
     int drain_s; /* of its shutdown manager, while it is being deleted; CR_SHUTDOWN_UNKNOWN_MS as it stands */
     bool active;
 };
@@ -208,13 +209,18 @@ static int drain_of(const struct cr_json *json)
     return most_ms == CR_SHUTDOWN_UNKNOWN_MS ? CR_SHUTDOWN_UNKNOWN_MS : (int)((most_ms + 999) / 1000);
 }
 
+static bool may_be_unmanaged(const struct pod_facts *facts)
+{
+    return facts->active && (!facts->kind || cr_consumer_kind_of(facts->kind)->optional);
+}
+
 void cr_project_pod(struct cr_json *json, struct cr_snapshot *snapshot)
 {
     struct pod_facts *facts = cr_new(struct pod_facts);
     if (!cr_pod_workload(json, &facts->kind, &facts->name))
         facts->kind = NULL;
     facts->active = cr_pod_active(json);
-    facts->unmanaged = facts->kind || !facts->active ? NULL : unmanaged_of(json);
+    facts->unmanaged = may_be_unmanaged(facts) ? unmanaged_of(json) : NULL;
     facts->drain_s = drain_of(json);
     strip_unread_metadata(json); /* labels stay: PodDisruptionBudgets select by them */
     strip_pod_spec(json);

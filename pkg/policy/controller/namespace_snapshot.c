@@ -41,10 +41,22 @@ static void add_user(void *found, const char *ns, const char *name, struct cr_pa
         add_found(found, ns, name, packed);
 }
 
-static void add_unmanaged_pod(void *found, const char *ns, const char *name, struct cr_packed *packed)
+struct unmanaged_pods {
+    struct found *found;
+    struct cr_strvec unreachable; /* kinds of workloads */
+};
+
+/* Takes those that belong to nothing, and those whose workload cannot be known. */
+static void add_unmanaged_pod(void *arg, const char *ns, const char *name, struct cr_packed *packed)
 {
-    if (cr_projected_unmanaged_uses(cr_packed_extra(packed)))
-        add_found(found, ns, name, packed);
+    const struct unmanaged_pods *pods = arg;
+    const void *extra = cr_packed_extra(packed);
+    const char *kind = NULL;
+    const char *workload = NULL;
+    if (!cr_projected_unmanaged_uses(extra))
+        return;
+    if (!cr_projected_owner(extra, &kind, &workload) || cr_strvec_has(&pods->unreachable, kind))
+        add_found(pods->found, ns, name, packed);
 }
 
 static void found_dispose(struct found *found)
@@ -97,7 +109,10 @@ static void add_users(struct cr_namespace_snapshot *ns_snapshot, struct cr_cache
 static void add_pods(struct cr_namespace_snapshot *ns_snapshot, struct cr_cache *cache, const char *ns)
 {
     struct found *found = &ns_snapshot->pods_found;
-    cr_cache_visit(cache, CR_CACHED_PODS, ns, add_unmanaged_pod, found);
+    struct unmanaged_pods pods = {.found = found};
+    cr_cache_kinds_unreachable(cache, ns, &pods.unreachable);
+    cr_cache_visit(cache, CR_CACHED_PODS, ns, add_unmanaged_pod, &pods);
+    cr_strvec_dispose(&pods.unreachable);
     ns_snapshot->pods = cr_calloc(found->names.len, sizeof *ns_snapshot->pods);
     for (size_t i = 0; i < found->names.len; i++) {
         const void *extra = cr_packed_extra(found->items[i]);

@@ -208,7 +208,7 @@ static bool run_at_once(struct cr_certgen_run *run, struct cr_error *err)
     run->overwrite = run->job->overwrite;
     if (!settle(run, err))
         return false;
-    if (!run->wrote)
+    if (!run->wrote && !run->rotated)
         cr_certgen_say(run, "nothing to do: every Secret is there%s", run->overwrite ? "" : ", and is left alone");
     return !run->rotated || !run->job->client || cr_certgen_restart(run, err);
 }

@@ -25,7 +25,7 @@ struct cr_certgen_run {
     struct cr_certgen_plan plan;
     struct cr_strvec said; /* lines that are not said twice */
     bool wrote;            /* anything */
-    bool rotated;          /* a leaf that was there has been replaced */
+    bool rotated;          /* a leaf that was there has been replaced, or may have been */
 };
 
 void cr_certgen_say(const struct cr_certgen_run *run, const char *fmt, ...) CR_PRINTF(2, 3);

@@ -135,10 +135,8 @@ static bool write_leaf(struct cr_certgen_run *run, size_t i, struct cr_error *er
     char until[CR_TIME_TEXT];
     cr_time_format(leaf.not_after_ms, until);
     cr_autofree char *what = cr_asprintf("%s, until %s", replaces ? "a new leaf" : "created", until);
-    if (!write_secret(run, i, &write, what, err))
-        return false;
-    run->rotated |= replaces;
-    return true;
+    run->rotated |= replaces; /* before the answer, which may be lost: then the leaf is found to be there */
+    return write_secret(run, i, &write, what, err);
 }
 
 static bool write_each(struct cr_certgen_run *run, size_t task,

@@ -20,6 +20,8 @@ import manifests  # noqa: E402
 from certgen_set import PROGRAM, Certgen, Facts, certificates, data_of, untrusted, write_set  # noqa: E402
 from certroll_dev import tools  # noqa: E402
 from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
+from fake_api import FakeApi, writes  # noqa: E402
+from fake_api.faults import LoseAnswer  # noqa: E402
 from write_proxy import Trap, WriteProxy  # noqa: E402
 
 LEAVES = ("a", "b")
@@ -178,6 +180,21 @@ def test_who_reads_it_at_the_start_is_restarted_after_a_rotation_only(certgen: C
     said = certgen.run("--overwrite")
     assert generation() == 2
     assert f"Deployment {namespace}/web: restarted" in said and "web has one replica" in said
+
+
+def test_a_restart_is_not_forgotten_when_the_answer_of_the_last_write_is_lost(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
+    config = json.loads(control_plane.kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout)
+    flags = ("--config", str(write_set(tmp_path, {**SET, "secrets": SET["secrets"][:1]})))
+    with LocalCluster(control_plane.name).network(), FakeApi(tmp_path, config) as fake:
+        certgen = Certgen(control_plane, namespace, flags, fake.kubeconfig(tmp_path / "fake.kubeconfig"))
+        certgen.run()
+        control_plane.create(manifests.deployment(namespace, "web", "a"))
+        before = certgen.data()
+        # Trust, then the leaf, and what repeats them; each is seen to be there when the Secret is read again.
+        lost = fake.fault(writes("secrets"), LoseAnswer("drop"), times=4)
+        said = certgen.run("--overwrite")
+        assert lost.struck >= 2 and certgen.data()["a"]["tls.crt"] != before["a"]["tls.crt"]
+        assert f"Deployment {namespace}/web: restarted" in said and "nothing to do" not in said
 
 
 def test_the_webhook_trusts_before_the_leaf_changes(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:

@@ -703,7 +703,8 @@ static void an_old_pod_that_serves_the_new_leaf_is_not_done(void **state)
     assert_int_equal(c->plan.restarts_len, 1);
 }
 
-static void a_new_pod_with_the_old_leaf_is_evicted_one_at_a_time(void **state)
+/* Restarted, and its new pods came up with the old leaf. */
+static struct cluster *came_up_with_the_old_leaf(void **state)
 {
     struct cluster *c = start_idle(state);
     set_material(c, 1, "rl-leaf-2", "ca-2");
@@ -712,6 +713,12 @@ static void a_new_pod_with_the_old_leaf_is_evicted_one_at_a_time(void **state)
     c->now_ms += 5000;
     finish_rollout(c, 1);
     see_all(c, 1, "rl-leaf-1");
+    return c;
+}
+
+static void a_new_pod_with_the_old_leaf_is_evicted_one_at_a_time(void **state)
+{
+    struct cluster *c = came_up_with_the_old_leaf(state);
     const struct cr_plan *p = recorded_plan(c);
     assert_int_equal(p->evictions_len, 1);
     assert_int_equal(p->restarts_len, 0);
@@ -729,6 +736,34 @@ static void a_new_pod_with_the_old_leaf_is_evicted_one_at_a_time(void **state)
     c->consumers[1].evictions = CR_PLAN_EVICTIONS_MAX;
     assert_int_equal(plan(c)->evictions_len, 0);
     assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_BLOCKED);
+}
+
+/* No PodDisruptionBudget is needed for that. */
+static void a_new_pod_with_the_old_leaf_is_evicted_once_the_others_are_ready(void **state)
+{
+    struct cluster *c = came_up_with_the_old_leaf(state);
+    c->pods[1][0].ready = false; /* in the place of the one before */
+    see(c, 1, 0, "rl-leaf-2");
+    assert_int_equal(recorded_plan(c)->evictions_len, 0);
+    c->pods[1][0].ready = true;
+    assert_int_equal(recorded_plan(c)->evictions_len, 1);
+    assert_int_equal(c->plan.evictions[0].pod, 1);
+    c->pods[1][1].ready = false; /* the one that has the old leaf: it serves nobody */
+    assert_int_equal(recorded_plan(c)->evictions_len, 1);
+}
+
+static void the_only_pod_with_the_old_leaf_stays_unless_a_gap_is_allowed(void **state)
+{
+    struct cluster *c = came_up_with_the_old_leaf(state);
+    cr_json_set_int(cr_json_edit(c->workloads[1], "spec"), "replicas", 1);
+    c->consumers[1].pods_len = 1;
+    assert_int_equal(recorded_plan(c)->evictions_len, 0);
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_BLOCKED);
+    assert_int_equal(consumer(c, "rate-limit")->gate.hold, CR_HOLD_SINGLE_REPLICA);
+    c->policy->restart.single = CR_SINGLE_BLOCK;
+    assert_int_equal(recorded_plan(c)->evictions_len, 0);
+    c->policy->restart.single = CR_SINGLE_WARN;
+    assert_int_equal(recorded_plan(c)->evictions_len, 1);
 }
 
 /* What would come in its place would begin with what cannot be used. */
@@ -1386,6 +1421,10 @@ static void a_workload_created_after_the_change_is_left_alone(void **state)
     cr_time_format(c->now_ms + 5000, created);
     cr_json_set_string(cr_json_edit(c->workloads[1], "metadata"), "creationTimestamp", created);
     c->now_ms += 20 * 1000;
+    /* It took over the pods of the one before (kubectl delete --cascade=orphan). */
+    assert_int_equal(plan(c)->restarts_len, 1);
+    for (size_t i = 0; i < PODS; i++)
+        c->pods[1][i].created_ms = c->now_ms - 5000;
     assert_int_equal(plan(c)->restarts_len, 0);
 }
 
@@ -1803,6 +1842,8 @@ int main(void)
         T(a_finished_rollout_with_the_new_leaf_converges),
         T(an_old_pod_that_serves_the_new_leaf_is_not_done),
         T(a_new_pod_with_the_old_leaf_is_evicted_one_at_a_time),
+        T(a_new_pod_with_the_old_leaf_is_evicted_once_the_others_are_ready),
+        T(the_only_pod_with_the_old_leaf_stays_unless_a_gap_is_allowed),
         T(a_new_pod_with_the_old_leaf_stays_while_another_of_its_secrets_is_broken),
         T(a_lost_status_does_not_lose_a_change_since_the_last_restart),
         T(a_superseded_change_restarts_for_the_newest_only),

@@ -280,6 +280,37 @@ static void a_pod_that_comes_later_is_asked_once_it_is_ready(void **state)
     assert_int_equal(scene_status(s, 0)->verification.until_ms, s->pods[0][3].created_ms);
 }
 
+static void a_pod_that_is_ready_only_after_later_ones_is_asked_all_the_same(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
+    verified_at_first_sight(s);
+    scene_pod(s, 0, 3);
+    s->pods[0][3].ready = false;
+    s->now_ms += 5 * SECOND;
+    scene_pod(s, 0, 4);
+    scene_see(s, 0, 4, "1");
+    s->consumers[0].pods_len = 5;
+    scene_due(s);
+    expect_converged(s, "True", "Converged");
+    assert_int_equal(scene_status(s, 0)->verification.until_ms, s->pods[0][3].created_ms);
+    scene_record(s);
+    /* What is on record stays the same meanwhile. */
+    int64_t at_ms = scene_status(s, 0)->verification.at_ms;
+    s->now_ms += 5 * SECOND;
+    scene_due(s);
+    assert_int_equal(scene_status(s, 0)->verification.at_ms, at_ms);
+    s->pods[0][3].ready = true;
+    scene_due(s);
+    expect_converged(s, "Unknown", "NotVerified");
+    assert_int_equal(s->plan.probes_len, 1);
+    assert_int_equal(s->plan.probes[0].pod, 3);
+    scene_see(s, 0, 3, "1");
+    scene_due(s);
+    expect_converged(s, "True", "Converged");
+    assert_int_equal(scene_status(s, 0)->verification.until_ms, s->pods[0][4].created_ms);
+}
+
 /* Those of the newest second may have others beside them that were not seen. */
 static void a_new_process_asks_only_who_may_be_new(void **state)
 {
@@ -349,6 +380,7 @@ int main(void)
         cmocka_unit_test(a_consumer_that_is_added_is_asked_and_the_others_are_not),
         cmocka_unit_test(where_to_ask_is_asked_again_when_it_changes),
         cmocka_unit_test(a_pod_that_comes_later_is_asked_once_it_is_ready),
+        cmocka_unit_test(a_pod_that_is_ready_only_after_later_ones_is_asked_all_the_same),
         cmocka_unit_test(a_new_process_asks_only_who_may_be_new),
         cmocka_unit_test(what_a_rotation_has_seen_needs_no_second_look),
         cmocka_unit_test(a_clock_that_is_set_back_restarts_the_wait),

@@ -190,3 +190,27 @@ bool cr_plan_leaves_gap(const struct plan_ctx *ctx, const struct plan_consumer *
     bool evicts = consumer->evicts || restart->method == CR_RESTART_EVICT || worst.way == CR_WORST_NOTHING;
     return is_single(consumer, &worst) && restart->method != CR_RESTART_NEVER && (evicts || worst.unavailable);
 }
+
+/* --- the repair of a new pod --- */
+
+bool cr_plan_can_spare_a_pod(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    struct cr_worst_case worst;
+    int ready = 0;
+    cr_worst_case_of(consumer->spec->kind, consumer->world->workload, &worst);
+    for (size_t i = 0; i < consumer->world->pods_len; i++)
+        ready += consumer->world->pods[i].ready && !cr_plan_pod_is_gone(ctx, &consumer->world->pods[i]);
+    return worst.desired - ready < (worst.unavailable > 1 ? worst.unavailable : 1);
+}
+
+struct cr_gate cr_plan_only_pod(const struct plan_question *q)
+{
+    const struct cr_policy_restart *restart = &q->ctx->world->policy->restart;
+    struct cr_worst_case worst;
+    cr_worst_case_of(q->consumer->spec->kind, q->consumer->world->workload, &worst);
+    if (restart->single == CR_SINGLE_WARN || !is_single(q->consumer, &worst))
+        return CR_GATE_OPEN;
+    return cr_gate_make(CR_HOLD_SINGLE_REPLICA,
+                        "the only pod came up with the old material, and an eviction takes it away before another is "
+                        "ready: restart it by hand, or accept the gap with restart.singleReplica: Warn");
+}

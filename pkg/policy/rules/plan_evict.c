@@ -309,8 +309,10 @@ static struct plan_stand repair(struct plan_ctx *ctx, struct plan_consumer *cons
 {
     if (consumer->world->evictions >= CR_PLAN_EVICTIONS_MAX)
         return cr_plan_still_stale();
-    return cr_plan_repair_is_due(ctx, consumer) ? evict(ctx, consumer, index, pod)
-                                                : cr_plan_stand(CR_CONSUMER_RESTARTING);
+    CR_CLEANUP(cr_gate) struct cr_gate held = CR_GATE_OPEN;
+    if (cr_plan_repair_is_due(ctx, consumer, pod, &held))
+        return evict(ctx, consumer, index, pod);
+    return held.hold ? cr_plan_held(cr_gate_steal(&held)) : cr_plan_stand(CR_CONSUMER_RESTARTING);
 }
 
 /* The one on record goes before others like it: after a crash pods come in any order. */

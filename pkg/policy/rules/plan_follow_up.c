@@ -271,17 +271,24 @@ static bool holds_old_material(const struct plan_ctx *ctx, const struct plan_con
     return false;
 }
 
-bool cr_plan_repair_is_due(struct plan_ctx *ctx, const struct plan_consumer *consumer)
+bool cr_plan_repair_is_due(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod_index,
+                           struct cr_gate *held)
 {
     static const int64_t pauses_ms[] = {10 * 1000, 30 * 1000, 60 * 1000, 120 * 1000};
     int done = consumer->world->evictions;
+    *held = CR_GATE_OPEN;
     if (done >= CR_PLAN_EVICTIONS_MAX)
         return false;
     CR_CLEANUP(plan_answer) struct plan_answer answer = cr_plan_ask(ctx, consumer, PLAN_TO_REPAIR);
     if (answer.gate.hold) {
         cr_plan_note_wait(ctx, &answer.gate);
+        if (cr_hold_needs_a_person(answer.gate.hold))
+            *held = cr_gate_steal(&answer.gate);
         return false;
     }
+    /* Budgets hold only who has one. */
+    if (consumer->world->pods[pod_index].ready && !cr_plan_can_spare_a_pod(ctx, consumer))
+        return false;
     size_t step = (size_t)done < cr_array_len(pauses_ms) ? (size_t)done : cr_array_len(pauses_ms) - 1;
     int64_t due = done ? consumer->world->evicted_ms + pauses_ms[step] : 0;
     if (consumer->world->refused && consumer->world->refused_until_ms > due)
@@ -297,9 +304,14 @@ bool cr_plan_repair_is_due(struct plan_ctx *ctx, const struct plan_consumer *con
  * is old as well. One at a time, slower and slower, and not for ever: then something else keeps the old leaf. */
 static bool maybe_evict(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index, size_t pod_index)
 {
-    if (cr_plan_pod_is_gone(ctx, &consumer->world->pods[pod_index]) || !holds_old_material(ctx, consumer, pod_index) ||
-        !cr_plan_repair_is_due(ctx, consumer))
+    CR_CLEANUP(cr_gate) struct cr_gate held = CR_GATE_OPEN;
+    if (cr_plan_pod_is_gone(ctx, &consumer->world->pods[pod_index]) || !holds_old_material(ctx, consumer, pod_index))
         return false;
+    if (!cr_plan_repair_is_due(ctx, consumer, pod_index, &held)) {
+        if (held.hold)
+            cr_plan_set_stand(consumer->status, cr_plan_held(cr_gate_steal(&held)));
+        return false;
+    }
     PLAN_PUSH(ctx->plan->evictions, ctx->plan->evictions_len, {.consumer = index, .pod = pod_index, .repair = true});
     return true;
 }

@@ -283,6 +283,7 @@ static const struct row {
     {unusable_secret, PLAN_TO_PROPOSE | PLAN_TO_BEGIN | PLAN_TO_GO_ON | PLAN_TO_REPAIR},
     {paused, PLAN_TO_PROPOSE | PLAN_TO_BEGIN | PLAN_TO_GO_ON},
     {kind, PLAN_TO_BEGIN},
+    {cr_plan_only_pod, PLAN_TO_REPAIR},
     {window, PLAN_TO_BEGIN | PLAN_TO_REPAIR, .yields = true},
     {cr_plan_breaker, PLAN_TO_BEGIN, .yields = true},
     {order, PLAN_TO_BEGIN, .yields = true},

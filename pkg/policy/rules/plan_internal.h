@@ -238,8 +238,9 @@ struct plan_question {
     const struct plan_consumer *consumer;
     const struct cr_budget_verdict *way; /* NULL: it is not asked for yet */
 };
-struct cr_gate cr_plan_breaker(const struct plan_question *q); /* it was restarted too often lately */
-struct cr_gate cr_plan_budget(const struct plan_question *q);  /* PodDisruptionBudgets let a restart go on */
+struct cr_gate cr_plan_breaker(const struct plan_question *q);  /* it was restarted too often lately */
+struct cr_gate cr_plan_budget(const struct plan_question *q);   /* PodDisruptionBudgets let a restart go on */
+struct cr_gate cr_plan_only_pod(const struct plan_question *q); /* singleReplica does not let the only pod go */
 /* New pods that come by evictions surely have the new Secret, or can show it. */
 struct cr_gate cr_plan_unverifiable_gate(const struct plan_question *q);
 /* Kubelets have the new Secret for new pods, as far as old pods can show it. At most 2 s beyond restart.coalesce. */
@@ -338,8 +339,10 @@ bool cr_plan_awaits_kubelet(const struct plan_ctx *ctx, const struct plan_consum
 void cr_plan_follow_up(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index);
 /* How long to wait between two probes of a pod that is probed in `places` places, age_ms after the first one. */
 int64_t cr_plan_probe_pause_ms(const struct plan_consumer *consumer, int64_t age_ms, size_t places);
-/* A new pod that serves the old leaf may be evicted now, as far as pauses, refusals and windows go. */
-bool cr_plan_repair_is_due(struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* A new pod that serves the old leaf may be evicted now, as far as pauses, refusals, windows and the other pods go.
+ * held: owned; what a person must do first, if that is why it may not. */
+bool cr_plan_repair_is_due(struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod_index,
+                           struct cr_gate *held);
 /* When the pod's endpoints were probed: the time of the one that was probed the longest ago. 0: one never was. */
 int64_t cr_plan_asked_ms(const struct plan_consumer *consumer, const struct cr_world_pod *pod);
 bool cr_plan_pod_is_new(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
@@ -359,6 +362,8 @@ bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consume
 struct cr_budget_verdict cr_plan_way(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* Its only pod goes away before another is ready, and singleReplica: Warn lets it. */
 bool cr_plan_leaves_gap(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* Fewer of its pods are not ready than its own update strategy may take away at once, which counts as one at least. */
+bool cr_plan_can_spare_a_pod(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* plan_evict.c: whether evictions have begun for the present changes, and are on record. */
 bool cr_plan_evictions_began(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* For a change that was to be reloaded, pods were evicted (the fall-back), and those are followed to the end. */

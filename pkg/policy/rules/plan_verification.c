@@ -290,8 +290,9 @@ static void ask(struct plan_ctx *ctx, const struct plan_consumer *consumer, size
 
 struct found {
     int right, inferred, unknown, other;
-    bool late; /* one of those without an answer is past its deadline */
-    int64_t newest_ms;
+    bool late;         /* one of those without an answer is past its deadline */
+    int64_t newest_ms; /* of those that were looked at */
+    int64_t apart_ms;  /* the oldest of those that were not; 0: none */
 };
 
 static void add_example(struct cr_consumer_status *status, const struct cr_world_pod *pod, const char *why)
@@ -318,8 +319,10 @@ static void look_at_pods(struct plan_ctx *ctx, struct plan_consumer *consumer, s
         const struct cr_world_pod *pod = &consumer->world->pods[i];
         char why[WHY] = "";
         enum seen seen = judge(ctx, consumer, pod, wanted, why);
-        if (seen == SEEN_APART)
+        if (seen == SEEN_APART) {
+            out->apart_ms = out->apart_ms && out->apart_ms < pod->created_ms ? out->apart_ms : pod->created_ms;
             continue;
+        }
         out->right += seen == SEEN_RIGHT;
         out->inferred += seen == SEEN_INFERRED;
         out->unknown += seen == SEEN_UNKNOWN;
@@ -381,16 +384,24 @@ static void set_counts(const struct plan_ctx *ctx, struct cr_consumer_status *st
                                           .unknown = found->unknown};
 }
 
+/* Of the pods before that time all have answered: one that is not ready yet is still to be asked, though later ones
+ * were. */
+static int64_t seen_until_ms(const struct found *found)
+{
+    return found->apart_ms && found->apart_ms < found->newest_ms ? found->apart_ms : found->newest_ms;
+}
+
 /* What is inferred is tried again by the next process. */
 static void remember(const struct plan_ctx *ctx, struct cr_consumer_status *status, const struct wanted *wanted,
                      const struct found *found)
 {
     struct cr_verification after = wanted->before;
     bool all = !found->inferred && !found->unknown && !found->other;
-    if (all && (!after.at_ms || found->newest_ms > after.until_ms))
+    int64_t until_ms = seen_until_ms(found);
+    if (all && (!after.at_ms || until_ms > after.until_ms))
         after.at_ms = ctx->world->now_ms;
-    if (all && found->newest_ms > after.until_ms)
-        after.until_ms = found->newest_ms;
+    if (all && until_ms > after.until_ms)
+        after.until_ms = until_ms;
     status->verification = after;
 }
 

@@ -20,7 +20,7 @@
 #include "support/recorded.h"
 #include "support/yamltext.h"
 
-enum { SCENE_CONSUMERS = 2, SCENE_PODS = 4, SECOND = 1000, SCENE_START = 1000 * 1000 * 1000 };
+enum { SCENE_CONSUMERS = 2, SCENE_PODS = 5, SECOND = 1000, SCENE_START = 1000 * 1000 * 1000 };
 
 struct scene {
     struct cr_policy *policy;

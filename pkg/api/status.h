@@ -33,6 +33,7 @@ struct cr_pending_change {
     int64_t since_ms; /* wall clock */
     int64_t
         first_ms; /* since_ms of the first of those that it has superseded without a pause (coalesce) between them */
+    int64_t superseded_ms;     /* since_ms of the first of all that it has superseded; 0: none */
     unsigned changes;          /* CR_CHANGE_* bits (evidence/diff.h), against settled and all superseded states */
     struct cr_material target; /* what the Secret holds now */
     struct cr_strvec
@@ -202,8 +203,8 @@ CR_DEFINE_DISPOSE(cr_policy_status, struct cr_policy_status, cr_policy_status_di
 void cr_policy_status_copy(struct cr_policy_status *to, const struct cr_policy_status *from);
 
 /* From the object's `status` member (NULL: empty status). out need not be initialised. Times lose their milliseconds,
- * but for pending.since and .first, consumers[].since and .restarts (microsecond text), which are compared with others.
- * A pending change without readable settled material is dropped: nothing says what it was from. */
+ * but for pending.since, .first and .superseded, consumers[].since and .restarts (microsecond text), which are compared
+ * with others. A pending change without readable settled material is dropped: nothing says what it was from. */
 void cr_policy_status_decode(const struct cr_json *status, struct cr_policy_status *out);
 /* Owned. It fits into the object that etcd takes (1.5 MiB with the spec), whatever the Secrets hold: each list of CAs
  * or of opaque keys has a share of the space for all Secrets; only a summary is encoded of a longer list. Adds `totals`

@@ -166,6 +166,9 @@ static void decode_pending(const struct cr_json *json, struct cr_pending_change 
     out->first_ms = cr_status_time_or_0(json, "first");
     if (!out->first_ms || out->first_ms > out->since_ms)
         out->first_ms = out->since_ms;
+    out->superseded_ms = cr_status_time_or_0(json, "superseded");
+    if (out->superseded_ms > out->since_ms)
+        out->superseded_ms = out->since_ms;
     out->was_immutable = cr_json_bool(cr_json_get(json, "wasImmutable"), false);
     decode_old_leaves(json, &out->old_leaves);
     decode_opaque_keys(json, &out->opaque_keys);

@@ -163,6 +163,8 @@ static struct cr_json *encode_pending(const struct cr_pending_change *pending, s
     cr_status_set_time_micro(object, "since", pending->since_ms);
     if (pending->first_ms != pending->since_ms)
         cr_status_set_time_micro(object, "first", pending->first_ms);
+    if (pending->superseded_ms)
+        cr_status_set_time_micro(object, "superseded", pending->superseded_ms);
     set_changes(object, pending->changes);
     cr_json_set(object, "target", encode_material(&pending->target, room));
     add_strings(object, "oldLeaves", &pending->old_leaves, CR_OLD_LEAVES_MAX, WORD_MAX);

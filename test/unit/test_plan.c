@@ -1376,6 +1376,26 @@ static void a_change_taken_back_evicts_no_pod(void **state)
     assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_CONVERGED);
 }
 
+/* The CA alone, while a restart was held. */
+static void who_began_before_a_change_was_taken_back_is_restarted(void **state)
+{
+    struct cluster *c = start_idle(state);
+    c->policy->restart.coalesce_ms = 10 * 1000;
+    set_material(c, 1, "rl-leaf-1", "ca-2");
+    recorded_plan(c);
+    write_status(c);
+    int64_t meanwhile_ms = c->now_ms + 5000;
+    c->now_ms += 9000;
+    set_material(c, 1, "rl-leaf-1", "ca-1");
+    plan(c);
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_CONVERGED); /* nobody has seen the other CA */
+    add_pod(c, 1, 0, "rl-2", meanwhile_ms);
+    recorded_plan(c);
+    write_status(c);
+    c->now_ms += 20 * 1000;
+    assert_int_equal(recorded_plan(c)->restarts_len, 1);
+}
+
 /* It takes both Secrets, and was restarted for the first, which goes on for the sake of Envoy. */
 static void what_a_workload_was_restarted_for_shortens_no_wait(void **state)
 {
@@ -1877,6 +1897,7 @@ int main(void)
         T(a_restart_that_was_undone_is_not_repeated),
         T(pods_that_others_renewed_need_no_restart),
         T(a_change_taken_back_evicts_no_pod),
+        T(who_began_before_a_change_was_taken_back_is_restarted),
         T(what_a_workload_was_restarted_for_shortens_no_wait),
         T(a_workload_created_after_the_change_is_left_alone),
         T(an_annotation_counts_for_its_own_workload_only),

@@ -214,6 +214,16 @@ static bool created_after(const struct plan_consumer *consumer, int64_t since_ms
     return true;
 }
 
+/* A pod began with what the Secret held for a while, before that was taken back. */
+static bool has_begun_meanwhile(const struct plan_consumer *consumer, const struct cr_pending_change *pending)
+{
+    for (size_t i = 0; pending->superseded_ms && i < consumer->world->pods_len; i++)
+        if (cr_plan_created_since(&consumer->world->pods[i], pending->superseded_ms) &&
+            !cr_plan_created_since(&consumer->world->pods[i], pending->since_ms))
+            return true;
+    return false;
+}
+
 /* Whether the template says that its pods were made for this material. A digest of opaque material by a key that is
  * gone says nothing; then it counts that the restart was for this very rotation. */
 static bool is_covered(const struct plan_consumer *consumer, const char *value, const struct cr_pending_change *pending,
@@ -245,7 +255,7 @@ static struct plan_change demand_of(const struct plan_ctx *ctx, const struct pla
     const struct cr_pending_change *pending = &ctx->pending[k]->pending;
     const char *value = cr_plan_restart_annotation(consumer, ctx->changes[k].secret->name);
     if (!secret->used || secret->kind == CR_DECISION_NONE || created_after(consumer, pending->since_ms) ||
-        (value == NULL && known_from_annotations_only(ctx->pending[k])))
+        (value == NULL && known_from_annotations_only(ctx->pending[k]) && !has_begun_meanwhile(consumer, pending)))
         return (struct plan_change){.concerns = false};
     unsigned seen = cr_diff_classes(ctx->changes[k].changes);
     unsigned classes =

@@ -128,6 +128,7 @@ static void supersede(struct plan_ctx *ctx, struct cr_secret_status *secret, con
     remember_old_leaf(pending, secret->settled.leaf);
     note_opaque_keys(pending, &secret->settled, now->material);
     note_opaque_keys(pending, &pending->target, now->material);
+    pending->superseded_ms = pending->superseded_ms ? pending->superseded_ms : pending->since_ms;
     set_target(ctx, secret, now, changes);
 }
 

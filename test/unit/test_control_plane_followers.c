@@ -6,7 +6,7 @@ enum { WORKLOADS = 2 };
 struct follow_case {
     const char *rule;
     const char *edits;
-    const char *roots;   /* kube-root-ca.crt of two namespaces: "ab ab" */
+    const char *roots;   /* kube-root-ca.crt of two namespaces: "ab ab"; "!" behind it: immutable */
     const char *secrets; /* ca.crt and key of two token Secrets: "ax ax"; key "-": none; "!" behind it: immutable */
     /* "pods" and "more", which read both: "young" (began after the change), "old", "rolling", "none" (no pods),
      * "missing", "done" (restarted for what there is) */
@@ -25,6 +25,7 @@ static const struct follow_case cases[] = {
     /* namespaces */
     {"one that has not what --root-ca-file has", BUNDLE, "ab a", "abx abx", {"none", "none"}, "", "", "", "1 2 2"},
     {"one without it", "", "a -", "ax ax", {"none", "none"}, "", "", "", "1 2 2"},
+    {"an immutable one: told, and not waited for", BUNDLE, "ab a!", "abx abx", {"none", "none"}, "", "", "", "1 2 2"},
     {"nobody knows what they should have", "3 file ca ab ab", "a a", "ax ax", {"none", "none"}, "", "", "", "0 0 2"},
 
     /* token Secrets */
@@ -50,6 +51,7 @@ static const struct follow_case cases[] = {
     {"not while one rolls", "", "a a", "ax ax", {"rolling", "old"}, "changed", "", "", "2 2 0"},
     {"they began after it", "", "a a", "ax ax", {"young", "young"}, "changed", "", "", "2 2 2"},
     {"not before its namespaces have it", "", "a -", "ax ax", {"old", "old"}, "changed", "", "", "1 2 0"},
+    {"but those that are immutable", "", "a z!", "ax ax", {"old", "old"}, "changed", "", "pods", "1 2 0"},
     {"not before its token Secrets are new",
      BOTH_KEYS "* file sa.key y y", "a a", "ax ay", {"old", "old"}, "changed", "s-0/token", "", "2 1 0"},
     {"an immutable one is not waited for",
@@ -246,12 +248,72 @@ static void a_workload_that_has_not_restarted_trusts_nothing_for_sure(void **sta
     cr_control_plane_plan_dispose(&s.settled);
 }
 
+/* --- what users write --- */
+
+static const struct cr_condition *condition(const struct cr_control_plane_status *status, const char *type)
+{
+    for (size_t i = 0; i < CR_CONTROL_PLANE_CONDITIONS; i++)
+        if (cr_streq(cr_control_plane_condition_types[i], type))
+            return &status->conditions[i];
+    return NULL;
+}
+
+static void fill(struct cr_strvec *prints)
+{
+    for (size_t i = 0; i <= 64; i++) {
+        cr_autofree char *print = cr_asprintf("%064zx", i);
+        cr_strvec_add(prints, print);
+    }
+}
+
+static void as_many_cas_as_a_user_likes_hold_his_namespace_alone(void **state)
+{
+    (void)state;
+    for (int immutable = 0; immutable < 2; immutable++) {
+        static struct setting s;
+        static struct scene_world w;
+        char letters[16];
+        begin(&s, &bundled);
+        read_objects(immutable ? "a z!" : "a z", false, s.roots);
+        scene_world_make(&s.cluster, s.roots, s.secrets, &s.policy, &s.status, s.views, &w);
+        fill(&w.prints[1]);
+        CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
+        cr_control_plane_plan(&w.world, &plan);
+        scene_letters(plan.status.service_accounts.verifying, letters, sizeof letters);
+        assert_string_equal(letters, "x");
+        scene_letters(plan.status.cluster.trusted, letters, sizeof letters);
+        assert_string_equal(letters, immutable ? "a" : "");
+        assert_int_equal(condition(&plan.status, "Converged")->status, immutable);
+        assert_non_null(strstr(condition(&plan.status, "Converged")->message, "ns-1"));
+        scene_world_cleanup(&w);
+        cr_control_plane_plan_dispose(&s.settled);
+    }
+}
+
+static void too_many_cas_of_nodes_are_told(void **state)
+{
+    (void)state;
+    static struct setting s;
+    static struct scene_world w;
+    begin(&s, &bundled);
+    scene_world_make(&s.cluster, s.roots, s.secrets, &s.policy, &s.status, s.views, &w);
+    fill(&w.reports[0].files[0].prints);
+    CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
+    cr_control_plane_plan(&w.world, &plan);
+    assert_true(condition(&plan.status, "Degraded")->status);
+    assert_non_null(strstr(condition(&plan.status, "Degraded")->message, "more than 64 CAs of etcd"));
+    scene_world_cleanup(&w);
+    cr_control_plane_plan_dispose(&s.settled);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rule),
         cmocka_unit_test(pods_have_a_new_root_ca_when_their_volumes_were_refreshed),
         cmocka_unit_test(a_workload_that_has_not_restarted_trusts_nothing_for_sure),
+        cmocka_unit_test(as_many_cas_as_a_user_likes_hold_his_namespace_alone),
+        cmocka_unit_test(too_many_cas_of_nodes_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

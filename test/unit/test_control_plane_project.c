@@ -51,9 +51,10 @@ static void of_a_bundle_sorted_fingerprints_are_kept(void **state)
     cr_autofree char *bundle = test_concat(one->cert_pem, two->cert_pem, one->cert_pem, NULL);
     struct cr_json *json = object("ConfigMap");
     cr_json_set_string(cr_json_object_in(json, "data"), "ca.crt", bundle);
+    cr_json_set(json, "immutable", test_json("true"));
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = project(json, cr_control_plane_project_root_ca);
     const struct cr_kept_trust *kept = snapshot->extra;
-    assert_true(kept->readable);
+    assert_true(kept->readable && kept->immutable);
     assert_int_equal(kept->prints.len, 2);
     assert_true(strcmp(kept->prints.items[0], kept->prints.items[1]) < 0);
     assert_null(kept->key);

@@ -134,6 +134,7 @@ bool cr_control_plane_project_root_ca(void *arg, struct cr_json *json, struct cr
     struct cr_kept_trust *kept = cr_new(struct cr_kept_trust);
     const char *text = cr_json_string_at(json, "data", "ca.crt");
     read_bundle(text, text ? strlen(text) : 0, kept);
+    kept->immutable = cr_json_bool_at(json, false, "immutable");
     keep(json, kept, snapshot);
     return true;
 }

@@ -23,10 +23,10 @@ struct cr_kept_report {
 struct cr_kept_trust {
     bool readable;           /* it has a ca.crt, and that is a bundle */
     struct cr_strvec prints; /* with readable: its CAs' fingerprints, sorted, each once */
+    bool immutable;
     /* Of a token Secret: */
     char *key; /* the one that signed its token; NULL: no token, or not known */
     bool has_token;
-    bool immutable;
 };
 
 /* As cr_informer_options.project. One that is no report is not kept. */

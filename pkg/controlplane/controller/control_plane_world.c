@@ -56,6 +56,7 @@ static void gather_root_cas(struct cr_control_plane_gathered *out)
         out->root_cas[i] = (struct cr_control_plane_object){.ns = ns->name,
                                                             .name = CR_ROOT_CA_CONFIGMAP,
                                                             .terminating = is_terminating(ns->packed),
+                                                            .immutable = kept && kept->immutable,
                                                             .prints = kept && kept->readable ? &kept->prints : NULL};
     }
     out->world.root_cas = out->root_cas;

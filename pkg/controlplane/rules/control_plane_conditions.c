@@ -116,13 +116,19 @@ static const char *pending_of(const struct cr_control_plane_status *status)
 /* What can never follow is named, and not waited for. */
 static void set_except_immutable(struct cp_ctx *ctx, bool holds, const char *reason, const char *text)
 {
-    cr_autofree char *immutable_tokens = NULL;
-    if (ctx->immutable_tokens)
-        immutable_tokens =
-            cr_asprintf(" Immutable token Secrets that do not have it, and cannot be made anew: %zu, one is %s.",
-                        ctx->immutable_tokens, ctx->immutable_example);
-    cr_autofree char *whole = cr_asprintf("%s%s", text, cr_or_empty(immutable_tokens));
-    set(ctx, "Converged", holds, reason, whole);
+    const struct cp_immutable *roots = &ctx->immutable_roots;
+    const struct cp_immutable *tokens = &ctx->immutable_tokens;
+    CR_CLEANUP(cr_buf) struct cr_buf whole = CR_BUF_INIT(0);
+    cr_buf_printf(&whole, "%s", text);
+    if (tokens->len)
+        cr_buf_printf(&whole, " Immutable token Secrets that do not have it, and cannot be made anew: %zu, one is %s.",
+                      tokens->len, tokens->example);
+    if (roots->len)
+        cr_buf_printf(&whole,
+                      " Namespaces whose kube-root-ca.crt is immutable and does not have it: %zu, one is %s; their "
+                      "pods trust what it has till somebody deletes it.",
+                      roots->len, roots->example);
+    set(ctx, "Converged", holds, reason, cr_buf_text(&whole));
 }
 
 /* Tokens matter while there is more than one key that they may be of. NULL: all agents count them, or it does not. */

@@ -26,6 +26,7 @@ uint64_t cr_cp_bits(struct cp_set *set, const struct cr_strvec *prints);
 uint64_t cr_cp_bit_in(const struct cp_set *set, const char *print); /* 0: it is not in the set */
 /* Those that the set has. */
 uint64_t cr_cp_bits_in(const struct cp_set *set, const struct cr_strvec *prints);
+bool cr_cp_has_all(const struct cp_set *set, const struct cr_strvec *prints);
 /* The bits of a text as cr_cp_text makes it, as far as the set has them. */
 uint64_t cr_cp_bits_of_text(const struct cp_set *set, const char *text);
 /* Sorted, joined by commas. Owned. */
@@ -124,6 +125,12 @@ void cr_cp_line(struct cp_lines *lines, const char *fmt, ...) CR_PRINTF(2, 3);
 /* Borrowed. */
 const char *cr_cp_lines_text(struct cp_lines *lines);
 
+/* Immutable objects that do not have what others have. */
+struct cp_immutable {
+    size_t len;
+    char *example; /* owned; NULL: none */
+};
+
 /* A component that is to be restarted. */
 struct cp_candidate {
     size_t node;
@@ -150,16 +157,15 @@ struct cp_ctx {
     struct cp_row *rows; /* of all nodes */
     struct cp_authority authorities[CP_PKIS];
     struct cp_keys keys;
-    bool hides;                      /* files of the control plane may be missing from what is reported */
-    bool root_known;                 /* --root-ca-file is the same everywhere, and loaded */
-    bool root_named;                 /* some component has that parameter */
-    uint64_t root;                   /* what it has */
-    uint64_t readers, readers_any;   /* readers of the cluster's CA beside the nodes: what all have, what any has */
-    bool readers_known;              /* all of them are known */
-    bool renewing;                   /* a token Secret is to be renewed, or its token is awaited */
-    size_t immutable_tokens;         /* immutable token Secrets that do not have what others have */
-    char *immutable_example;         /* owned: "ns/name" of one; NULL */
-    struct cp_candidate *candidates; /* in the order in which they are restarted */
+    bool hides;                    /* files of the control plane may be missing from what is reported */
+    bool root_known;               /* --root-ca-file is the same everywhere, and loaded */
+    bool root_named;               /* some component has that parameter */
+    uint64_t root;                 /* what it has */
+    uint64_t readers, readers_any; /* readers of the cluster's CA beside the nodes: what all have, what any has */
+    bool readers_known;            /* all of them are known */
+    bool renewing;                 /* a token Secret is to be renewed, or its token is awaited */
+    struct cp_immutable immutable_roots, immutable_tokens; /* examples: a namespace; "ns/name" of a token Secret */
+    struct cp_candidate *candidates;                       /* in the order in which they are restarted */
     size_t candidates_len;
     char *signing_hold; /* owned: why a signing certificate's file cannot be used; NULL: it can */
     char *hold;         /* owned: why no component is restarted now; NULL: nothing holds */

@@ -35,41 +35,34 @@ static void find_root(struct cp_ctx *ctx)
         }
     if (ctx->root_named)
         ctx->root_known = same && loaded && ctx->root && !ctx->sets[CP_CLUSTER].over;
-    else
-        find_root_of_readers(ctx);
 }
 
-static void read_object(struct cp_ctx *ctx, const struct cr_control_plane_object *object, uint64_t bits)
+/* A user may put anything into a ConfigMap or a Secret of his namespace. What no node has takes no place in the set, so
+ * that nobody can fill it, and an immutable object is not followed. adds: where no agent sees a controller manager,
+ * kube-root-ca.crt is the only source of CAs. */
+static void read_object(struct cp_ctx *ctx, const struct cr_control_plane_object *object, bool adds)
 {
-    if (object->terminating)
+    struct cp_set *set = &ctx->sets[CP_CLUSTER];
+    if (object->terminating || object->immutable)
         return;
+    uint64_t bits = !object->prints ? 0 : adds ? cr_cp_bits(set, object->prints) : cr_cp_bits_in(set, object->prints);
     ctx->readers &= bits;
     ctx->readers_any |= bits;
-    ctx->readers_known = ctx->readers_known && bits;
+    ctx->readers_known = ctx->readers_known && bits && cr_cp_has_all(set, object->prints);
 }
 
-static void read_root_ca(struct cp_ctx *ctx, const struct cr_control_plane_object *object)
+static bool is_root(const struct cp_ctx *ctx, const struct cr_control_plane_object *object)
 {
-    read_object(ctx, object, object->prints ? cr_cp_bits(&ctx->sets[CP_CLUSTER], object->prints) : 0);
-}
-
-/* A user may put anything into a Secret of his namespace. What no node and no kube-root-ca.crt has takes no place in
- * the set, and an immutable Secret is not followed. */
-static void read_token_secret(struct cp_ctx *ctx, const struct cr_control_plane_object *object)
-{
-    if (!object->immutable)
-        read_object(ctx, object, object->prints ? cr_cp_bits_in(&ctx->sets[CP_CLUSTER], object->prints) : 0);
+    const struct cp_set *set = &ctx->sets[CP_CLUSTER];
+    return object->prints && cr_cp_bits_in(set, object->prints) == ctx->root && cr_cp_has_all(set, object->prints);
 }
 
 static bool have_all_root(const struct cp_ctx *ctx)
 {
     const struct cr_control_plane_world *world = ctx->world;
-    for (size_t i = 0; i < world->root_cas_len; i++) {
-        const struct cr_control_plane_object *object = &world->root_cas[i];
-        if (!object->terminating &&
-            (!object->prints || cr_cp_bits_in(&ctx->sets[CP_CLUSTER], object->prints) != ctx->root))
+    for (size_t i = 0; i < world->root_cas_len; i++)
+        if (!world->root_cas[i].terminating && !world->root_cas[i].immutable && !is_root(ctx, &world->root_cas[i]))
             return false;
-    }
     return true;
 }
 
@@ -94,11 +87,13 @@ static void cp_readers(struct cp_ctx *ctx)
     const struct cr_control_plane_world *world = ctx->world;
     ctx->readers = ~(uint64_t)0;
     ctx->readers_known = true;
-    for (size_t i = 0; i < world->root_cas_len; i++)
-        read_root_ca(ctx, &world->root_cas[i]);
-    for (size_t i = 0; i < world->token_secrets_len; i++)
-        read_token_secret(ctx, &world->token_secrets[i]);
     find_root(ctx);
+    for (size_t i = 0; i < world->root_cas_len; i++)
+        read_object(ctx, &world->root_cas[i], !ctx->root_named);
+    for (size_t i = 0; i < world->token_secrets_len; i++)
+        read_object(ctx, &world->token_secrets[i], false);
+    if (!ctx->root_named)
+        find_root_of_readers(ctx);
     record_root(ctx);
 }
 
@@ -113,7 +108,13 @@ static bool has_root(const struct cp_ctx *ctx, const struct cr_control_plane_obj
         return false;
     if (!ctx->root_named) /* no component says what it should be: all that can be checked is that it is there */
         return true;
-    return ctx->root_known && cr_cp_bits_in(&ctx->sets[CP_CLUSTER], object->prints) == ctx->root;
+    return ctx->root_known && is_root(ctx, object);
+}
+
+/* Owned: "ns/name", or "ns" where all have that name. */
+static char *name_of(const struct cr_control_plane_object *object, const char *name)
+{
+    return name ? cr_asprintf("%s/%s", cr_or_empty(object->ns), name) : cr_strdup(cr_or_empty(object->ns));
 }
 
 static void count(struct cr_control_plane_count *counts, const struct cr_control_plane_object *object, bool converged,
@@ -122,16 +123,31 @@ static void count(struct cr_control_plane_count *counts, const struct cr_control
     counts->total++;
     counts->converged += converged;
     if (!converged && !counts->example)
-        counts->example =
-            name ? cr_asprintf("%s/%s", cr_or_empty(object->ns), name) : cr_strdup(cr_or_empty(object->ns));
+        counts->example = name_of(object, name);
+}
+
+/* It stays as it is. */
+static void note_immutable(struct cp_immutable *immutable, const struct cr_control_plane_object *object,
+                           const char *name)
+{
+    immutable->len++;
+    if (!immutable->example)
+        immutable->example = name_of(object, name);
 }
 
 static void count_namespaces(struct cp_ctx *ctx)
 {
     const struct cr_control_plane_world *world = ctx->world;
-    for (size_t i = 0; i < world->root_cas_len; i++)
-        if (!world->root_cas[i].terminating)
-            count(&ctx->plan->status.namespaces, &world->root_cas[i], has_root(ctx, &world->root_cas[i]), NULL);
+    for (size_t i = 0; i < world->root_cas_len; i++) {
+        const struct cr_control_plane_object *root_ca = &world->root_cas[i];
+        bool converged = has_root(ctx, root_ca);
+        if (root_ca->terminating)
+            continue;
+        if (root_ca->immutable && !converged)
+            note_immutable(&ctx->immutable_roots, root_ca, NULL);
+        else
+            count(&ctx->plan->status.namespaces, root_ca, converged, NULL);
+    }
 }
 
 static bool is_old(const struct cp_ctx *ctx, const struct cr_control_plane_object *secret)
@@ -165,14 +181,6 @@ static void renew(struct cp_ctx *ctx, const struct cr_control_plane_object *secr
     cr_strvec_add(renewed, name);
 }
 
-/* It stays as it is. */
-static void note_immutable(struct cp_ctx *ctx, const struct cr_control_plane_object *secret)
-{
-    ctx->immutable_tokens++;
-    if (!ctx->immutable_example)
-        ctx->immutable_example = cr_asprintf("%s/%s", cr_or_empty(secret->ns), cr_or_empty(secret->name));
-}
-
 static void cp_followers(struct cp_ctx *ctx)
 {
     const struct cr_control_plane_world *world = ctx->world;
@@ -184,7 +192,7 @@ static void cp_followers(struct cp_ctx *ctx)
         bool old = is_old(ctx, secret);
         if (secret->immutable) {
             if (old || !has_root(ctx, secret))
-                note_immutable(ctx, secret);
+                note_immutable(&ctx->immutable_tokens, secret, cr_or_empty(secret->name));
             continue;
         }
         if (old)
@@ -377,7 +385,8 @@ static void dispose(struct cp_ctx *ctx)
     free(ctx->nodes);
     free(ctx->rows);
     free(ctx->signing_hold);
-    free(ctx->immutable_example);
+    free(ctx->immutable_roots.example);
+    free(ctx->immutable_tokens.example);
     free(ctx->hold);
     free(ctx->bad.why);
     free(ctx->missing);

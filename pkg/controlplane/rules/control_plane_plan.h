@@ -45,11 +45,11 @@
 struct cr_control_plane_object {
     const char *ns, *name;
     bool terminating;               /* its namespace is */
+    bool immutable;                 /* nothing of it can be renewed: it is reported, and holds nothing up */
     const struct cr_strvec *prints; /* of its ca.crt, sorted; NULL: none, or unreadable */
     /* For a token Secret: */
     const char *key; /* the key that signed its token, hexadecimal; NULL: no token, or not known */
     bool has_token;
-    bool immutable; /* its token cannot be renewed, nor another CA put into it: it is reported, and holds nothing up */
 };
 
 struct cr_control_plane_node {

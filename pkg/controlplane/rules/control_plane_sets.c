@@ -52,6 +52,14 @@ uint64_t cr_cp_bits_in(const struct cp_set *set, const struct cr_strvec *prints)
     return bits;
 }
 
+bool cr_cp_has_all(const struct cp_set *set, const struct cr_strvec *prints)
+{
+    for (size_t i = 0; i < prints->len; i++)
+        if (!cr_cp_bit_in(set, prints->items[i]))
+            return false;
+    return true;
+}
+
 uint64_t cr_cp_bits_of_text(const struct cp_set *set, const char *text)
 {
     uint64_t bits = 0;

@@ -36,6 +36,19 @@ static void say_overdue(struct cp_ctx *ctx)
                       : ": its agent says what it waits for");
 }
 
+/* Why nothing is known is not to be seen otherwise. */
+static void say_over(struct cp_ctx *ctx)
+{
+    static const char *const what[CP_SETS] = {[CP_CLUSTER] = "CAs of the cluster",
+                                              [CP_ETCD] = "CAs of etcd",
+                                              [CP_FRONT_PROXY] = "CAs of the front proxy",
+                                              [CP_KEYS] = "keys of service accounts"};
+    for (int set = 0; set < CP_SETS; set++)
+        if (ctx->sets[set].over)
+            cr_cp_line(&ctx->degraded, "there are more than %d %s: what all trust, and what is removable, is not known",
+                       CP_SET_MAX, what[set]);
+}
+
 static void say_file(struct cp_ctx *ctx, const struct cp_node *node, const struct cp_row *row)
 {
     bool elsewhere = row->use != CP_USE_OTHER && row->file->kind == CR_NODE_FILE_UNREAD && !row->broken;
@@ -128,6 +141,7 @@ void cr_cp_troubles(struct cp_ctx *ctx)
 {
     say_failure(ctx);
     say_overdue(ctx);
+    say_over(ctx);
     if (ctx->bad.why && !is_ours(ctx))
         cr_cp_line(&ctx->degraded, "%s", ctx->bad.why);
     for (size_t i = 0; i < ctx->nodes_len; i++)

@@ -326,6 +326,7 @@ static inline void scene_world_object(struct scene_world *w, size_t at, const st
     w->objects[at] = (struct cr_control_plane_object){.ns = from->ns,
                                                       .name = from->name,
                                                       .terminating = from->terminating,
+                                                      .immutable = from->immutable,
                                                       .prints = *from->prints ? &w->prints[at] : NULL};
 }
 
@@ -363,7 +364,6 @@ static inline void scene_world_make(const struct scene_cluster *cluster, const s
             w->objects[at].key = w->keys[i];
             w->objects[at].has_token = true;
         }
-        w->objects[at].immutable = secrets[i].immutable;
         world->token_secrets_len++;
     }
 }

@@ -177,6 +177,14 @@ static void each_rule(void **state)
 
 /* --- what pods are known to have --- */
 
+static const struct cr_condition *condition(const struct cr_control_plane_status *status, const char *type)
+{
+    for (size_t i = 0; i < CR_CONTROL_PLANE_CONDITIONS; i++)
+        if (cr_streq(cr_control_plane_condition_types[i], type))
+            return &status->conditions[i];
+    return NULL;
+}
+
 static void trusted_now(struct setting *s, char *out, size_t size)
 {
     CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
@@ -248,15 +256,38 @@ static void a_workload_that_has_not_restarted_trusts_nothing_for_sure(void **sta
     cr_control_plane_plan_dispose(&s.settled);
 }
 
-/* --- what users write --- */
-
-static const struct cr_condition *condition(const struct cr_control_plane_status *status, const char *type)
+/* What they read is in their memory alone, while each volume has a new token. */
+static void a_workload_that_reads_its_token_keeps_its_key_till_it_has_restarted(void **state)
 {
-    for (size_t i = 0; i < CR_CONTROL_PLANE_CONDITIONS; i++)
-        if (cr_streq(cr_control_plane_condition_types[i], type))
-            return &status->conditions[i];
-    return NULL;
+    (void)state;
+    static struct setting s;
+    static const struct {
+        const char *pods, *edits, *removable;
+        bool blocked;
+    } steps[] = {{"old", "", "", false},
+                 {"rolling", "", "", false},
+                 {"old", "1 file sa.pub y xy", "", true},
+                 {"young", "* file sa.pub xy xy", "x", false},
+                 {"young", "1 file sa.pub y xy", "", false}};
+    begin(&s, &(struct follow_case){
+                  "", BOTH_KEYS "* file sa.key y y", "a a", "ay ay", {"none", "none"}, "changed", "", "", ""});
+    for (size_t n = 0; n < SCENE_NODES; n++)
+        snprintf(s.cluster.nodes[n].tokens, SCENE_TEXT, "y");
+    for (size_t i = 0; i < cr_array_len(steps); i++) {
+        char removable[16];
+        apply_pods(&s, 0, steps[i].pods);
+        scene_edits(&s.cluster, steps[i].edits);
+        CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
+        make(&s, &plan);
+        scene_letters(plan.status.service_accounts.removable, removable, sizeof removable);
+        if (!cr_streq(removable, steps[i].removable) || condition(&plan.status, "Blocked")->status != steps[i].blocked)
+            fail_msg("step %zu: '%s' may go; %s", i, removable, plan.status.next);
+    }
+    cr_control_plane_status_dispose(&s.status);
+    cr_control_plane_plan_dispose(&s.settled);
 }
+
+/* --- what users write --- */
 
 static void fill(struct cr_strvec *prints)
 {
@@ -312,6 +343,7 @@ int main(void)
         cmocka_unit_test(each_rule),
         cmocka_unit_test(pods_have_a_new_root_ca_when_their_volumes_were_refreshed),
         cmocka_unit_test(a_workload_that_has_not_restarted_trusts_nothing_for_sure),
+        cmocka_unit_test(a_workload_that_reads_its_token_keeps_its_key_till_it_has_restarted),
         cmocka_unit_test(as_many_cas_as_a_user_likes_hold_his_namespace_alone),
         cmocka_unit_test(too_many_cas_of_nodes_are_told),
     };

@@ -28,6 +28,7 @@ struct game {
     struct cr_control_plane_workload workload;
     struct cr_control_plane_workload_view view;
     char workload_root[CR_SHA256_HEX], workload_key[CR_SHA256_HEX];
+    char workload_token; /* the key of the one that its pods have read */
     int roll_ticks;
     struct cr_control_plane_status status; /* as the API server has it */
     char retry[16];
@@ -110,6 +111,8 @@ static void verify_tokens(const struct game *g)
         for (size_t i = 0; i < SECRETS; i++)
             if (g->secrets[i].key && !strchr(verifies, g->secrets[i].key))
                 fail_msg("tick %d: node-%zu does not verify a token Secret", g->tick, n + 1);
+        if (!strchr(verifies, g->workload_token))
+            fail_msg("tick %d: node-%zu does not verify what a workload has read", g->tick, n + 1);
     }
 }
 
@@ -278,6 +281,8 @@ static void run_workload(struct game *g)
     if (g->roll_ticks && !--g->roll_ticks) {
         g->view.rolling = false;
         g->view.pods_started_ms = g->truth.now_ms;
+        g->workload_token =
+            g->truth.nodes[0].rows[row_of("kube-apiserver", "--service-account-signing-key-file")].has[0];
     }
 }
 
@@ -486,6 +491,7 @@ static void begin(struct game *g, uint64_t number)
                                                      .target = workload_name,
                                                      .reads_root_ca = true,
                                                      .reads_token = true};
+    g->workload_token = 'x';
     g->view = (struct cr_control_plane_workload_view){.found = true, .pods_started_ms = scene_now - SCENE_HOUR};
     g->policy = scene_policy();
     g->policy.workloads = &g->workload;

@@ -208,6 +208,8 @@ void cr_cp_state_token(const struct cp_ctx *ctx, const struct cp_node *node, con
 void cr_cp_workloads(struct cp_ctx *ctx);
 /* Every workload that reads the root CA has what kube-root-ca.crt has. */
 bool cr_cp_workloads_have_root(const struct cp_ctx *ctx);
+/* Every workload that reads its token has one of the key that signs now. */
+bool cr_cp_workloads_have_token(const struct cp_ctx *ctx);
 
 /* Borrowed; NULL: none. */
 struct cp_node *cr_cp_node(const struct cp_ctx *ctx, const char *name);

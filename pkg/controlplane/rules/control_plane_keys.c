@@ -133,7 +133,9 @@ void cr_cp_service_accounts(struct cp_ctx *ctx)
     keys->complete = ctx->authorities[CP_CLUSTER].complete && !ctx->sets[CP_KEYS].over;
     verifying(ctx);
     signing(ctx);
-    keys->tokens_complete = true;
+    record_key(ctx);
+    /* Pods that read their token once have the old one in memory when their volumes have the new one already. */
+    keys->tokens_complete = cr_cp_workloads_have_token(ctx);
     for (size_t i = 0; i < ctx->nodes_len; i++)
         count_tokens(ctx, &ctx->nodes[i]);
     count_secrets(ctx);
@@ -141,6 +143,5 @@ void cr_cp_service_accounts(struct cp_ctx *ctx)
         keys->removable = keys->verifying & ~keys->signing & ~keys->tokens;
     if (keys->one)
         snprintf(ctx->plan->signing_key, sizeof ctx->plan->signing_key, "%s", keys->one);
-    record_key(ctx);
     report(ctx);
 }

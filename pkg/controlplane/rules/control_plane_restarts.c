@@ -45,6 +45,14 @@ bool cr_cp_workloads_have_root(const struct cp_ctx *ctx)
     return true;
 }
 
+bool cr_cp_workloads_have_token(const struct cp_ctx *ctx)
+{
+    for (size_t i = 0; ctx->world->workloads && i < ctx->world->policy->workloads_len; i++)
+        if (!has_token(ctx, i))
+            return false;
+    return true;
+}
+
 /* What it would read now is what it is restarted for. */
 static bool may_begin(const struct cp_ctx *ctx, size_t i)
 {

@@ -49,6 +49,10 @@ static const struct order_case cases[] = {
     /* taken back */
     {"given, not begun, suspended", "2 @", 5000, "2 @ - -", "suspend", "clear 2, names 2 revoked"},
     {"given, not begun, and a node is silent", "2 @", 5000, "2 @ - -", "silent:3", "clear 2, names 2 revoked"},
+    {"given, not begun, and its agent is silent", "2 @", 5000, "2 @ - -", "silent:2", "clear 2, names 2 revoked"},
+    {"accepted, not begun, and its agent is silent", "2 @", 5000, "2 @ @ Waiting", "silent:2", "clear 2, names 2 revoked"},
+    {"taken back of a silent agent, and still there: again", "2 @ revoked", 5000, "2 @ - -", "silent:2", "clear 2, names 2 revoked"},
+    {"taken back of an agent that stays silent", "2 @ revoked", 60 * 1000, "2 - - -", "silent:2", ", names 2 revoked"},
     {"taken back, and still there: again", "2 @ revoked", 5000, "2 @ - -", "", "clear 2, names 2 revoked"},
     {"taken back, and its agent has not spoken since", "2 @ revoked", 5000, "2 - - -", "", ", names 2 revoked"},
     {"taken back, and it has not begun", "2 @ revoked", 60 * 1000, "2 - - -", "settled", ""},

@@ -164,7 +164,7 @@ static void await_revoked(struct cp_ctx *ctx, const struct cp_node *node)
     struct cr_control_plane_status *status = &ctx->plan->status;
     const struct cr_node_report *report = node->report;
     bool is_there = cr_streq(report->order.token, status->restarting_token);
-    ctx->phase = "is taken back";
+    ctx->phase = node->silent ? "is taken back, and its agent is silent" : "is taken back";
     if (is_there)
         clear(ctx, node);
     else if (report->seen_ms >= status->restarting_since_ms + CR_NODE_RENEW_MS) {
@@ -178,6 +178,7 @@ static void await_revoked(struct cp_ctx *ctx, const struct cp_node *node)
     }
 }
 
+/* A silent agent may come back long after, to a cluster that is not as it was: then its order is not wanted. */
 static void follow_not_begun(struct cp_ctx *ctx, const struct cp_node *node)
 {
     struct cr_control_plane_status *status = &ctx->plan->status;
@@ -203,13 +204,15 @@ static void follow(struct cp_ctx *ctx)
         return;
     }
     ctx->out = true;
-    if (!cr_cp_reports(node))
+    if (!node->report)
         ctx->phase = "is ordered, and its agent is silent";
-    else if (cr_streq(node->report->act.token, status->restarting_token) && has_begun(&node->report->act))
+    else if (!cr_streq(node->report->act.token, status->restarting_token) || !has_begun(&node->report->act))
+        follow_not_begun(ctx, node);
+    else if (node->silent)
+        ctx->phase = "is restarted, and its agent is silent";
+    else
         ctx->phase =
             node->report->act.phase == CR_NODE_ACT_PROVING ? "is restarted, and has to prove itself" : "is restarted";
-    else
-        follow_not_begun(ctx, node);
 }
 
 /* One of the orders that the status does not name is taken over, as after a status was lost. */

@@ -103,7 +103,8 @@ void cr_control_plane_plan_dispose(struct cr_control_plane_plan *plan);
 CR_DEFINE_DISPOSE(cr_control_plane_plan, struct cr_control_plane_plan, cr_control_plane_plan_dispose)
 
 /* out need not be initialised. mode Plan and suspend: nothing is ordered, renewed or restarted; an order that has not
- * begun is taken back. Time: a few ns for each fingerprint; 5,000 nodes with 10 files each take some 10 ms. */
+ * begun is taken back, as is one whose agent is silent. Time: a few ns for each fingerprint; 5,000 nodes with 10 files
+ * each take some 10 ms. */
 void cr_control_plane_plan(const struct cr_control_plane_world *world, struct cr_control_plane_plan *out);
 
 #endif

@@ -11,7 +11,8 @@ struct follow_case {
     /* "pods" and "more", which read both: "young" (began after the change), "old", "rolling", "none" (no pods),
      * "missing", "done" (restarted for what there is) */
     const char *pods[WORKLOADS];
-    const char *words; /* "leave", "plan", "changed" (root CA and signing key are others than a minute ago) */
+    const char *words; /* "leave", "plan", "changed" (root CA and signing key are others than a minute ago), "unsigned"
+                        (no controller manager has a key for tokens) */
     const char *renewed, *restarted, *counts; /* namespaces, Secrets, workloads that have converged */
 };
 
@@ -37,6 +38,8 @@ static const struct follow_case cases[] = {
      BOTH_KEYS "1 kube-apiserver --service-account-signing-key-file y y", "a a", "ax ay", {"none", "none"}, "", "", "", "2 2 2"},
     {"not before every API server verifies by it",
      "1 file sa.pub xy xy; 2 file sa.pub xy xy; * file sa.key y y", "a a", "ax ay", {"none", "none"}, "", "", "", "2 2 2"},
+    {"nobody is seen who would make a new one: told, and not written",
+     BOTH_KEYS "* file sa.key y y", "a a", "ax ay", {"none", "none"}, "unsigned", "", "", "2 1 2"},
     {"one that waits for its token has not got it",
      BOTH_KEYS "* file sa.key y y", "a a", "a- ay", {"none", "none"}, "", "", "", "2 1 2"},
     {"an immutable one of another key: told, and not written",
@@ -72,14 +75,25 @@ struct setting {
     struct cr_control_plane_workload workloads[WORKLOADS];
     struct cr_control_plane_workload_view views[WORKLOADS];
     struct cr_control_plane_plan settled; /* what it is now, as at first sight */
+    bool is_unsigned;
 };
 
 static char pods_name[] = "pods", more_name[] = "more", deployment[] = "Deployment", ns[] = "ns-0";
+
+static void take_signers_away(struct scene_world *w)
+{
+    for (size_t n = 0; n < SCENE_NODES; n++)
+        for (size_t i = 0; i < w->reports[n].files_len; i++)
+            if (cr_streq(w->reports[n].files[i].parameter, "--service-account-private-key-file"))
+                cr_strset(&w->reports[n].files[i].parameter, "--something");
+}
 
 static void make(struct setting *s, struct cr_control_plane_plan *plan)
 {
     static struct scene_world w;
     scene_world_make(&s->cluster, s->roots, s->secrets, &s->policy, &s->status, s->views, &w);
+    if (s->is_unsigned)
+        take_signers_away(&w);
     cr_control_plane_plan(&w.world, plan);
     plan->clear = NULL; /* the world's */
     scene_world_cleanup(&w);
@@ -142,10 +156,19 @@ static void begin(struct setting *s, const struct follow_case *c)
     make(s, &s->settled);
     read_objects(c->roots, false, s->roots);
     s->policy.enforce = !strstr(c->words, "plan");
+    s->is_unsigned = strstr(c->words, "unsigned");
     if (strstr(c->words, "changed"))
         change(s);
     for (size_t i = 0; i < WORKLOADS; i++)
         apply_pods(s, i, c->pods[i]);
+}
+
+static const struct cr_condition *condition(const struct cr_control_plane_status *status, const char *type)
+{
+    for (size_t i = 0; i < CR_CONTROL_PLANE_CONDITIONS; i++)
+        if (cr_streq(cr_control_plane_condition_types[i], type))
+            return &status->conditions[i];
+    return NULL;
 }
 
 static bool check(const struct follow_case *c)
@@ -161,6 +184,7 @@ static bool check(const struct follow_case *c)
         cr_asprintf("%lld %lld %lld", (long long)status->namespaces.converged,
                     (long long)status->token_secrets.converged, (long long)status->workloads.converged);
     bool good = cr_streq(renewed, c->renewed) && cr_streq(restarted, c->restarted) && cr_streq(counts, c->counts);
+    good = good && (!s.is_unsigned || condition(status, "Degraded")->status);
     if (!good)
         print_error("%s: renewed '%s', restarted '%s', converged %s; next: %s\n", c->rule, renewed, restarted, counts,
                     status->next);
@@ -176,14 +200,6 @@ static void each_rule(void **state)
 }
 
 /* --- what pods are known to have --- */
-
-static const struct cr_condition *condition(const struct cr_control_plane_status *status, const char *type)
-{
-    for (size_t i = 0; i < CR_CONTROL_PLANE_CONDITIONS; i++)
-        if (cr_streq(cr_control_plane_condition_types[i], type))
-            return &status->conditions[i];
-    return NULL;
-}
 
 static void trusted_now(struct setting *s, char *out, size_t size)
 {
@@ -287,6 +303,86 @@ static void a_workload_that_reads_its_token_keeps_its_key_till_it_has_restarted(
     cr_control_plane_plan_dispose(&s.settled);
 }
 
+/* --- many token Secrets --- */
+
+struct batch_case {
+    const char *rule;
+    const char *secrets; /* of each namespace: "o" of another key, "e" awaits its token, "i" is immutable and empty */
+    const char *renewed; /* of each namespace */
+};
+
+static const struct batch_case batches[] = {
+    {"five of a namespace, twenty in all", "oooooo oooooo oooooo oooooo oooooo", "5 5 5 5 0"},
+    {"those before them have no token yet", "eeeeeo eeeeeo eeeeeo eeeeeo oooooo", "0 0 0 0 0"},
+    {"some have one", "eeoooo oooooo eooooo", "3 5 4"},
+    {"wherever they are in it", "ooooee", "3"},
+    {"of one namespace no more than five count", "eeeeeeeeeeeeeeeeeeeeo oooooo oooooo oooooo oooooo", "0 5 5 5 0"},
+    {"an immutable one never gets one", "iiiiio", "1"},
+};
+
+enum { MANY = 64 };
+
+struct batch {
+    struct cr_control_plane_object secrets[MANY];
+    char names[MANY][8], namespaces[MANY][8];
+    char old[CR_SHA256_HEX];
+};
+
+static void make_batch(const char *text, struct batch *batch, struct cr_control_plane_world *world)
+{
+    int number = 0;
+    size_t len = 0;
+    scene_print('x', batch->old);
+    for (const char *p = text; *p; p++) {
+        number += *p == ' ';
+        if (*p == ' ')
+            continue;
+        snprintf(batch->namespaces[len], sizeof batch->namespaces[len], "s-%d", number);
+        snprintf(batch->names[len], sizeof batch->names[len], "t-%02zu", len);
+        batch->secrets[len] = (struct cr_control_plane_object){.ns = batch->namespaces[len],
+                                                               .name = batch->names[len],
+                                                               .key = *p == 'o' ? batch->old : NULL,
+                                                               .has_token = *p == 'o',
+                                                               .immutable = *p == 'i'};
+        len++;
+    }
+    world->token_secrets = batch->secrets;
+    world->token_secrets_len = len;
+}
+
+static void count_batch(const struct cr_strvec *renewed, const char *text, char *out, size_t size)
+{
+    size_t len = 0;
+    for (char number = '0'; text; number++, text = strchr(text, ' '), text += text != NULL) {
+        size_t count = 0;
+        for (size_t i = 0; i < renewed->len; i++)
+            count += renewed->items[i][2] == number;
+        len += (size_t)snprintf(out + len, size - len, "%s%zu", len ? " " : "", count);
+    }
+}
+
+static void few_tokens_are_made_anew_at_a_time(void **state)
+{
+    (void)state;
+    static struct setting s;
+    static struct scene_world w;
+    begin(&s,
+          &(struct follow_case){"", BOTH_KEYS "* file sa.key y y", "a a", "ay ay", {"none", "none"}, "", "", "", ""});
+    scene_world_make(&s.cluster, s.roots, NULL, &s.policy, &s.status, s.views, &w);
+    for (size_t i = 0; i < cr_array_len(batches); i++) {
+        static struct batch batch;
+        char renewed[32];
+        make_batch(batches[i].secrets, &batch, &w.world);
+        CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
+        cr_control_plane_plan(&w.world, &plan);
+        count_batch(&plan.renew_tokens, batches[i].secrets, renewed, sizeof renewed);
+        if (!cr_streq(renewed, batches[i].renewed))
+            fail_msg("%s: %s and not %s", batches[i].rule, renewed, batches[i].renewed);
+    }
+    scene_world_cleanup(&w);
+    cr_control_plane_plan_dispose(&s.settled);
+}
+
 /* --- what users write --- */
 
 static void fill(struct cr_strvec *prints)
@@ -344,6 +440,7 @@ int main(void)
         cmocka_unit_test(pods_have_a_new_root_ca_when_their_volumes_were_refreshed),
         cmocka_unit_test(a_workload_that_has_not_restarted_trusts_nothing_for_sure),
         cmocka_unit_test(a_workload_that_reads_its_token_keeps_its_key_till_it_has_restarted),
+        cmocka_unit_test(few_tokens_are_made_anew_at_a_time),
         cmocka_unit_test(as_many_cas_as_a_user_likes_hold_his_namespace_alone),
         cmocka_unit_test(too_many_cas_of_nodes_are_told),
     };

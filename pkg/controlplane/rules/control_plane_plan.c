@@ -155,38 +155,78 @@ static bool is_old(const struct cp_ctx *ctx, const struct cr_control_plane_objec
     return ctx->world->policy->renew_token_secrets && ctx->keys.one && !cr_streq(secret->key, ctx->keys.one);
 }
 
-/* How many of the renewed Secrets are in the namespace: Secrets come sorted by it. */
-static size_t renewed_of(const struct cr_strvec *renewed, const char *ns)
+/* Only a controller manager gives them new ones. */
+static bool makes_tokens(const struct cp_ctx *ctx)
 {
-    size_t len = strlen(ns);
-    size_t count = 0;
-    for (size_t i = renewed->len; i-- > 0 && strncmp(renewed->items[i], ns, len) == 0 && renewed->items[i][len] == '/';)
-        count++;
-    return count;
+    for (size_t i = 0; i < ctx->nodes_len; i++)
+        for (size_t k = 0; k < ctx->nodes[i].rows_len; k++) {
+            const struct cp_row *row = &ctx->nodes[i].rows[k];
+            if (cr_streq(row->file->component, "kube-controller-manager") &&
+                cr_streq(row->file->parameter, "--service-account-private-key-file") && row->sure)
+                return true;
+        }
+    return false;
+}
+
+/* The tokens that the limits are about: those that are awaited, as a controller manager may be slow or hang, and those
+ * that are to be renewed. */
+struct renewals {
+    bool possible;
+    size_t all;
+    size_t of_namespace; /* of the Secret that is looked at */
+};
+
+/* first: the first of a namespace; Secrets come sorted by it. No more than the limit, so that a user who empties his
+ * Secrets again and again does not use up what there is for all. */
+static size_t awaited_of(const struct cr_control_plane_world *world, size_t first)
+{
+    const struct cr_control_plane_object *secrets = world->token_secrets;
+    size_t awaited = 0;
+    for (size_t i = first; i < world->token_secrets_len && cr_streq(secrets[i].ns, secrets[first].ns); i++)
+        awaited += !secrets[i].terminating && !secrets[i].immutable && !secrets[i].has_token;
+    return awaited < RENEWED_OF_NAMESPACE ? awaited : RENEWED_OF_NAMESPACE;
+}
+
+static bool is_first(const struct cr_control_plane_world *world, size_t i)
+{
+    return i == 0 || !cr_streq(world->token_secrets[i].ns, world->token_secrets[i - 1].ns);
+}
+
+static struct renewals renewals_of(const struct cp_ctx *ctx)
+{
+    struct renewals renewals = {.possible = makes_tokens(ctx)};
+    for (size_t i = 0; i < ctx->world->token_secrets_len; i++)
+        renewals.all += is_first(ctx->world, i) ? awaited_of(ctx->world, i) : 0;
+    return renewals;
 }
 
 /* One without a token is on its way to one. A token that no API server verifies by any key is not waited for: a program
  * that writes such tokens again and again delays nothing. */
-static void renew(struct cp_ctx *ctx, const struct cr_control_plane_object *secret)
+static void renew(struct cp_ctx *ctx, const struct cr_control_plane_object *secret, struct renewals *renewals)
 {
-    struct cr_strvec *renewed = &ctx->plan->renew_tokens;
     ctx->renewing = ctx->renewing || !secret->has_token || cr_cp_bit_in(&ctx->sets[CP_KEYS], secret->key);
-    if (!secret->has_token || !ctx->acts)
+    ctx->tokens_stay = ctx->tokens_stay || !renewals->possible;
+    if (!secret->has_token || !ctx->acts || !renewals->possible)
         return;
-    if (renewed->len == RENEWED_AT_ONCE || renewed_of(renewed, cr_or_empty(secret->ns)) == RENEWED_OF_NAMESPACE) {
+    if (renewals->all >= RENEWED_AT_ONCE || renewals->of_namespace >= RENEWED_OF_NAMESPACE) {
         cr_cp_again_at(ctx, ctx->world->now_ms + NEXT_BATCH_MS);
         return;
     }
+    renewals->all++;
+    renewals->of_namespace++;
     cr_autofree char *name = cr_asprintf("%s/%s", cr_or_empty(secret->ns), cr_or_empty(secret->name));
-    cr_strvec_add(renewed, name);
+    cr_strvec_add(&ctx->plan->renew_tokens, name);
 }
 
 static void cp_followers(struct cp_ctx *ctx)
 {
     const struct cr_control_plane_world *world = ctx->world;
+    struct renewals renewals = renewals_of(ctx);
     count_namespaces(ctx);
     for (size_t i = 0; i < world->token_secrets_len; i++) {
         const struct cr_control_plane_object *secret = &world->token_secrets[i];
+        if (is_first(world, i))
+            renewals.of_namespace = awaited_of(world, i);
         if (secret->terminating)
             continue;
         bool old = is_old(ctx, secret);
@@ -196,7 +236,7 @@ static void cp_followers(struct cp_ctx *ctx)
             continue;
         }
         if (old)
-            renew(ctx, secret);
+            renew(ctx, secret, &renewals);
         count(&ctx->plan->status.token_secrets, secret, !old && has_root(ctx, secret), cr_or_empty(secret->name));
     }
 }

@@ -142,6 +142,9 @@ void cr_cp_troubles(struct cp_ctx *ctx)
     say_failure(ctx);
     say_overdue(ctx);
     say_over(ctx);
+    if (ctx->tokens_stay)
+        cr_cp_line(&ctx->degraded, "token Secrets of another key are not renewed: no controller manager with "
+                                   "--service-account-private-key-file is seen that would make new tokens");
     if (ctx->bad.why && !is_ours(ctx))
         cr_cp_line(&ctx->degraded, "%s", ctx->bad.why);
     for (size_t i = 0; i < ctx->nodes_len; i++)

@@ -92,10 +92,12 @@ static void of_a_token_secret_nothing_secret_is_kept(void **state)
     put(json, "ca.crt", ca->cert_pem);
     put(json, "token", token);
     put(json, "namespace", "b");
+    cr_json_set_string(cr_json_edit(json, "metadata"), "deletionTimestamp", "2026-11-21T06:10:21Z");
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = project(json, cr_control_plane_project_token_secret);
     const struct cr_kept_trust *kept = snapshot->extra;
     assert_true(kept->readable);
     assert_int_equal(kept->prints.len, 1);
+    assert_true(kept->deleting);
     assert_string_equal(kept->key, "0000000000000000000000000000000000000000000000000000000000000000");
     expect_identity_alone(snapshot);
 }

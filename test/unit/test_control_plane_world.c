@@ -29,10 +29,37 @@ static void a_leader_is_the_node_that_its_name_begins_with(void **state)
         assert_true(cr_streq(cr_control_plane_leader(cases[i].holder, &nodes), cases[i].node));
 }
 
+static void what_is_being_deleted_is_waited_for_by_nobody(void **state)
+{
+    (void)state;
+    static char key[] = "k";
+    static const struct {
+        struct cr_kept_trust kept;
+        bool ns_terminating, terminating;
+    } cases[] = {
+        {{.key = key, .has_token = true, .readable = true}, false, false},
+        {{.key = key, .has_token = true, .readable = true}, true, true},
+        {{.key = key, .has_token = true, .readable = true, .deleting = true}, false, true},
+        {{.immutable = true}, false, false},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        const struct cr_kept_trust *kept = &cases[i].kept;
+        const struct cr_control_plane_object object =
+            cr_control_plane_object_of("ns", "name", kept, cases[i].ns_terminating);
+        assert_int_equal(object.terminating, cases[i].terminating);
+        assert_ptr_equal(object.key, kept->key);
+        assert_int_equal(object.has_token, kept->has_token);
+        assert_int_equal(object.immutable, kept->immutable);
+        assert_ptr_equal(object.prints, kept->readable ? &kept->prints : NULL);
+    }
+    assert_null(cr_control_plane_object_of("ns", "name", NULL, false).prints);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_leader_is_the_node_that_its_name_begins_with),
+        cmocka_unit_test(what_is_being_deleted_is_waited_for_by_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,6 +161,7 @@ bool cr_control_plane_project_token_secret(void *arg, struct cr_json *json, stru
     const char *token = cr_json_string_at(json, "data", "token");
     kept->has_token = token && *token;
     kept->immutable = cr_json_bool_at(json, false, "immutable");
+    kept->deleting = cr_obj_deleting(json);
     read_token(token, kept);
     keep(json, kept, snapshot);
     return true;

@@ -27,6 +27,7 @@ struct cr_kept_trust {
     /* Of a token Secret: */
     char *key; /* the one that signed its token; NULL: no token, or not known */
     bool has_token;
+    bool deleting;
 };
 
 /* As cr_informer_options.project. One that is no report is not kept. */

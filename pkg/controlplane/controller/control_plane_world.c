@@ -5,7 +5,6 @@
 
 #include "base/alloc.h"
 #include "base/strings.h"
-#include "controlplane/controller/control_plane_project.h"
 #include "kube/lease.h"
 
 void cr_control_plane_gathered_dispose(struct cr_control_plane_gathered *gathered)
@@ -46,6 +45,20 @@ static bool is_terminating(struct cr_packed *ns)
     return cr_packed_extra(ns) != NULL;
 }
 
+struct cr_control_plane_object cr_control_plane_object_of(const char *ns, const char *name,
+                                                          const struct cr_kept_trust *kept, bool ns_terminating)
+{
+    static const struct cr_kept_trust none;
+    const struct cr_kept_trust *from = kept ? kept : &none;
+    return (struct cr_control_plane_object){.ns = ns,
+                                            .name = name,
+                                            .terminating = ns_terminating || from->deleting,
+                                            .immutable = from->immutable,
+                                            .prints = from->readable ? &from->prints : NULL,
+                                            .key = from->key,
+                                            .has_token = from->has_token};
+}
+
 static void gather_root_cas(struct cr_control_plane_gathered *out)
 {
     out->root_cas = cr_calloc(out->namespaces.len + 1, sizeof *out->root_cas);
@@ -53,11 +66,7 @@ static void gather_root_cas(struct cr_control_plane_gathered *out)
         const struct cr_packed_item *ns = &out->namespaces.items[i];
         const struct cr_kept_trust *kept =
             cr_packed_extra(cr_packed_list_find(&out->root_ca_list, ns->name, CR_ROOT_CA_CONFIGMAP));
-        out->root_cas[i] = (struct cr_control_plane_object){.ns = ns->name,
-                                                            .name = CR_ROOT_CA_CONFIGMAP,
-                                                            .terminating = is_terminating(ns->packed),
-                                                            .immutable = kept && kept->immutable,
-                                                            .prints = kept && kept->readable ? &kept->prints : NULL};
+        out->root_cas[i] = cr_control_plane_object_of(ns->name, CR_ROOT_CA_CONFIGMAP, kept, is_terminating(ns->packed));
     }
     out->world.root_cas = out->root_cas;
     out->world.root_cas_len = out->namespaces.len;
@@ -69,14 +78,8 @@ static void gather_token_secrets(struct cr_control_plane_gathered *out)
     for (size_t i = 0; i < out->secret_list.len; i++) {
         const struct cr_packed_item *secret = &out->secret_list.items[i];
         const struct cr_kept_trust *kept = cr_packed_extra(secret->packed);
-        out->token_secrets[i] = (struct cr_control_plane_object){
-            .ns = secret->ns,
-            .name = secret->name,
-            .terminating = is_terminating(cr_packed_list_find(&out->namespaces, "", secret->ns)),
-            .prints = kept->readable ? &kept->prints : NULL,
-            .key = kept->key,
-            .has_token = kept->has_token,
-            .immutable = kept->immutable};
+        out->token_secrets[i] = cr_control_plane_object_of(
+            secret->ns, secret->name, kept, is_terminating(cr_packed_list_find(&out->namespaces, "", secret->ns)));
     }
     out->world.token_secrets = out->token_secrets;
     out->world.token_secrets_len = out->secret_list.len;

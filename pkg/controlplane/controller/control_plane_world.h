@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "controlplane/controller/control_plane_cache.h"
+#include "controlplane/controller/control_plane_project.h"
 #include "controlplane/rules/control_plane_plan.h"
 
 struct cr_control_plane_gathered {
@@ -30,5 +31,11 @@ bool cr_control_plane_gather(struct cr_control_plane_cache *cache, struct cr_cli
 /* The node of the holder of an election among Kubernetes' own components, whose identity is "<host name>_<uuid>"
  * (cmd/kube-controller-manager/app/controllermanager.go). Borrowed from nodes; NULL: it is none of them. */
 const char *cr_control_plane_leader(const char *holder, const struct cr_packed_list *nodes);
+
+/* What the plan looks at of a kube-root-ca.crt or a token Secret; kept NULL: it is not there. Borrows all. A Secret
+ * that is being deleted, and held by a finalizer, has no token: API servers refuse it (k8s.io/kubernetes
+ * pkg/serviceaccount/legacy.go, by --service-account-lookup, which is the default). */
+struct cr_control_plane_object cr_control_plane_object_of(const char *ns, const char *name,
+                                                          const struct cr_kept_trust *kept, bool ns_terminating);
 
 #endif

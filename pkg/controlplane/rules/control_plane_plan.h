@@ -44,7 +44,7 @@
 /* A ConfigMap kube-root-ca.crt or a token Secret: what it has. */
 struct cr_control_plane_object {
     const char *ns, *name;
-    bool terminating;               /* its namespace is */
+    bool terminating;               /* its namespace is, or a token Secret itself: nobody takes its token any more */
     bool immutable;                 /* nothing of it can be renewed: it is reported, and holds nothing up */
     const struct cr_strvec *prints; /* of its ca.crt, sorted; NULL: none, or unreadable */
     /* For a token Secret: */

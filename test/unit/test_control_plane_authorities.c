@@ -132,12 +132,13 @@ static void check(const struct authority_case *c)
     struct scene_object roots[SCENE_OBJECTS] = {0};
     struct scene_object secrets[SCENE_OBJECTS] = {0};
     const struct cr_control_plane_policy policy = scene_policy();
-    const struct cr_control_plane_status status = {0};
+    CR_CLEANUP(cr_control_plane_status) struct cr_control_plane_status status = {0};
     scene_cluster_init(&cluster);
     scene_edits(&cluster, c->edits);
     read_roots(c->roots ? c->roots : "a a", roots);
     apply(&cluster, secrets, c->words);
     scene_world_make(&cluster, roots, secrets, &policy, &status, NULL, &w);
+    scene_record(&w.world, &status);
     CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
     cr_control_plane_plan(&w.world, &plan);
     check_one(c, "the cluster's", &plan.status.cluster, c->cluster ? c->cluster : SETTLED_CLUSTER);

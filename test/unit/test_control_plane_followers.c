@@ -52,6 +52,8 @@ static const struct follow_case cases[] = {
     {"they began before: one at a time", "", "a a", "ax ax", {"old", "old"}, "changed", "", "pods", "2 2 0"},
     {"the next one", "", "a a", "ax ax", {"done", "old"}, "changed", "", "more", "2 2 1"},
     {"not while one rolls", "", "a a", "ax ax", {"rolling", "old"}, "changed", "", "", "2 2 0"},
+    {"at first sight of two CAs they may have begun before", BUNDLE, "ab ab", "abx abx", {"old", "old"}, "", "", "pods", "2 2 0"},
+    {"of two keys, likewise", BOTH_KEYS, "a a", "ax ax", {"old", "old"}, "", "", "pods", "2 2 0"},
     {"they began after it", "", "a a", "ax ax", {"young", "young"}, "changed", "", "", "2 2 2"},
     {"not before its namespaces have it", "", "a -", "ax ax", {"old", "old"}, "changed", "", "", "1 2 0"},
     {"but those that are immutable", "", "a z!", "ax ax", {"old", "old"}, "changed", "", "pods", "1 2 0"},
@@ -246,6 +248,12 @@ static void pods_have_a_new_root_ca_when_their_volumes_were_refreshed(void **sta
     for (size_t n = 0; n < SCENE_NODES; n++)
         s.cluster.nodes[n].seen_ms = s.cluster.now_ms;
     expect_trusted(&s, "ab", "two minutes later");
+    cr_control_plane_status_dispose(&s.status);
+    expect_trusted(&s, "", "the policy is made anew");
+    s.cluster.now_ms += 2 * SCENE_MINUTE;
+    for (size_t n = 0; n < SCENE_NODES; n++)
+        s.cluster.nodes[n].seen_ms = s.cluster.now_ms;
+    expect_trusted(&s, "ab", "two minutes after that");
     cr_control_plane_status_dispose(&s.status);
     cr_control_plane_plan_dispose(&s.settled);
 }

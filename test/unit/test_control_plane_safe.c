@@ -208,10 +208,12 @@ static bool check(const struct unknown_case *c)
     apply(&s, c->words, false);
     make(&s);
     apply(&s, c->words, true);
+    scene_record(&s.w.world, &s.status);
     CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
     cr_control_plane_plan(&s.w.world, &plan);
     bool good = judge(c, &plan);
     scene_world_cleanup(&s.w);
+    cr_control_plane_status_dispose(&s.status);
     return good;
 }
 

@@ -255,7 +255,7 @@ static void the_pair_that_a_kubelet_joined_with_is_not_in_use(void **state)
     (void)state;
     static const struct scene_object both[SCENE_OBJECTS] = {{.ns = "one", .prints = "ab"}};
     const struct cr_control_plane_policy policy = scene_policy();
-    const struct cr_control_plane_status status = {0};
+    CR_CLEANUP(cr_control_plane_status) struct cr_control_plane_status status = {0};
     for (int has_pair = 0; has_pair < 2; has_pair++) {
         static struct scene_world w;
         char removable[8];
@@ -270,6 +270,7 @@ static void the_pair_that_a_kubelet_joined_with_is_not_in_use(void **state)
         cr_strvec_dispose(&last->issuers);
         scene_add_prints(&last->issuers, "a");
         w.reports[0].files[SCENE_PARAMETERS - 2].own = has_pair;
+        scene_record(&w.world, &status);
         CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
         cr_control_plane_plan(&w.world, &plan);
         scene_letters(plan.status.cluster.removable, removable, sizeof removable);

@@ -118,12 +118,14 @@ static void report(struct cp_ctx *ctx)
     out->removable = cr_cp_text(set, keys->removable);
 }
 
+/* At first sight, too, it may be new to who has read a token, unless there is no other. */
 static void record_key(struct cp_ctx *ctx)
 {
     struct cr_control_plane_status *status = &ctx->plan->status;
     if (!ctx->keys.one || cr_streq(status->signing_key, ctx->keys.one))
         return;
-    status->signing_key_since_ms = status->signing_key ? ctx->world->now_ms : 0;
+    bool several = ctx->keys.known & (ctx->keys.known - 1);
+    status->signing_key_since_ms = status->signing_key || several ? ctx->world->now_ms : 0;
     cr_strset(&status->signing_key, ctx->keys.one);
 }
 

@@ -67,7 +67,7 @@ static bool have_all_root(const struct cp_ctx *ctx)
 }
 
 /* Workloads that read it once are restarted for it when every namespace has it; they have what was there at first
- * sight. */
+ * sight, unless there are several CAs: a rotation may be under way. */
 static void record_root(struct cp_ctx *ctx)
 {
     struct cr_control_plane_status *status = &ctx->plan->status;
@@ -78,7 +78,7 @@ static void record_root(struct cp_ctx *ctx)
     cr_sha256_hex(text, strlen(text), digest);
     if (cr_streq(status->root_ca, digest))
         return;
-    status->root_ca_since_ms = status->root_ca ? ctx->world->now_ms : 0;
+    status->root_ca_since_ms = status->root_ca || ctx->sets[CP_CLUSTER].len > 1 ? ctx->world->now_ms : 0;
     cr_strset(&status->root_ca, digest);
 }
 

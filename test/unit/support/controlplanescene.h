@@ -376,6 +376,15 @@ static inline void scene_world_cleanup(struct scene_world *w)
         cr_strvec_dispose(&w->prints[i]);
 }
 
+/* What there is now was there before certroll looked. */
+static inline void scene_record(const struct cr_control_plane_world *world, struct cr_control_plane_status *status)
+{
+    CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
+    cr_control_plane_plan(world, &plan);
+    cr_strset(&status->root_ca, plan.status.root_ca);
+    cr_strset(&status->signing_key, plan.status.signing_key);
+}
+
 static inline struct cr_control_plane_policy scene_policy(void)
 {
     return (struct cr_control_plane_policy){.enforce = true,

@@ -57,8 +57,11 @@ static const struct order_case cases[] = {
     {"taken back, and its agent has not spoken since", "2 @ revoked", 5000, "2 - - -", "", ", names 2 revoked"},
     {"taken back, and it has not begun", "2 @ revoked", 60 * 1000, "2 - - -", "settled", ""},
     {"taken back, and it has begun all the same",
-     "2 @ revoked", 60 * 1000, "2 - @ Restarting", "", ", names 2 revoked"},
-    {"taken back, and it was done all the same", "2 @ revoked", 60 * 1000, "2 - @ Done", "settled", ""},
+     "2 @ revoked", 60 * 1000, "2 - @ Restarting", "", ", names 2"},
+    {"taken back, and it was done all the same: that is on record first",
+     "2 @ revoked", 60 * 1000, "2 - @ Done", "settled", ", names 2"},
+    {"and still there", "2 @ revoked", 60 * 1000, "2 @ @ Done", "settled", "clear 2, names 2"},
+    {"taken back, and it failed all the same", "2 @ revoked", 60 * 1000, "2 - @ Failed", "", ", names 2, failed"},
     {"begun: it is not taken back", "2 @", 5000, "2 @ @ Restarting", "suspend", ", names 2"},
 
     /* two */

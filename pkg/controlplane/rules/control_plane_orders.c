@@ -117,11 +117,12 @@ static void end_what_is_over(struct cp_ctx *ctx)
         if (!node->report)
             continue;
         bool ordered = is_over(&node->report->act, node->report->order.token);
+        bool ended = named && is_over(&node->report->act, status->restarting_token);
         if (ordered)
             clear(ctx, node);
-        if (ordered || (named && is_over(&node->report->act, status->restarting_token)))
+        if (ordered || ended)
             note_failure(ctx, node);
-        if (named && is_over(&node->report->act, status->restarting_token))
+        if (ended && !status->restarting_revoked)
             forget_order(status);
     }
 }
@@ -193,6 +194,13 @@ static void follow_not_begun(struct cp_ctx *ctx, const struct cp_node *node)
         give(ctx, node->name, component->name, status->restarting_token);
 }
 
+static const char *phase_of(const struct cp_node *node)
+{
+    if (node->silent)
+        return "is restarted, and its agent is silent";
+    return node->report->act.phase == CR_NODE_ACT_PROVING ? "is restarted, and has to prove itself" : "is restarted";
+}
+
 static void follow(struct cp_ctx *ctx)
 {
     struct cr_control_plane_status *status = &ctx->plan->status;
@@ -204,15 +212,22 @@ static void follow(struct cp_ctx *ctx)
         return;
     }
     ctx->out = true;
-    if (!node->report)
+    if (!node->report) {
         ctx->phase = "is ordered, and its agent is silent";
-    else if (!cr_streq(node->report->act.token, status->restarting_token) || !has_begun(&node->report->act))
+        return;
+    }
+    bool over = is_over(&node->report->act, status->restarting_token);
+    bool begun = cr_streq(node->report->act.token, status->restarting_token) && has_begun(&node->report->act);
+    if (over || begun) /* all the same: Events and metrics are made of what the status before says */
+        status->restarting_revoked = false;
+    if (over) { /* it is forgotten when that is on record */
+        ctx->phase = "was restarted, though its order was taken back";
+        cr_cp_again_at(ctx, ctx->world->now_ms);
+    } else if (begun) {
+        ctx->phase = phase_of(node);
+    } else {
         follow_not_begun(ctx, node);
-    else if (node->silent)
-        ctx->phase = "is restarted, and its agent is silent";
-    else
-        ctx->phase =
-            node->report->act.phase == CR_NODE_ACT_PROVING ? "is restarted, and has to prove itself" : "is restarted";
+    }
 }
 
 /* One of the orders that the status does not name is taken over, as after a status was lost. */

@@ -34,7 +34,8 @@
  * between 2 and 3 is an order that is given again with the same token (or taken back, where it is not safe any more),
  * and a report that is read without the order that is out already is no reason for another. A crash between 1 and 2 is
  * an order that is over, and is found to be again by the report's act. One that is taken back before its agent has
- * said that it has begun is remembered (restarting_revoked) until the agent's next words say that it has not. */
+ * said that it has begun is remembered (restarting_revoked) until the agent's next words say that it has not. Once they
+ * say that it has, the status says so, too, before the order is forgotten. */
 #ifndef CR_CONTROLPLANE_RULES_CONTROL_PLANE_PLAN_H
 #define CR_CONTROLPLANE_RULES_CONTROL_PLANE_PLAN_H
 

@@ -144,7 +144,8 @@ void cr_cp_troubles(struct cp_ctx *ctx)
     say_over(ctx);
     if (ctx->tokens_stay)
         cr_cp_line(&ctx->degraded, "token Secrets of another key are not renewed: no controller manager with "
-                                   "--service-account-private-key-file is seen that would make new tokens");
+                                   "--service-account-private-key-file is seen that would make new tokens: give it "
+                                   "one, or delete these Secrets");
     if (ctx->bad.why && !is_ours(ctx))
         cr_cp_line(&ctx->degraded, "%s", ctx->bad.why);
     for (size_t i = 0; i < ctx->nodes_len; i++)

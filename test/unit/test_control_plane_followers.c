@@ -8,8 +8,8 @@ struct follow_case {
     const char *edits;
     const char *roots;   /* kube-root-ca.crt of two namespaces: "ab ab"; "!" behind it: immutable */
     const char *secrets; /* ca.crt and key of two token Secrets: "ax ax"; key "-": none; "!" behind it: immutable */
-    /* "pods" and "more", which read both: "young" (began after the change), "old", "rolling", "none" (no pods),
-     * "missing", "done" (restarted for what there is) */
+    /* "pods" and "more", which read both: "young" (began after the change), "old", "rolling", "paused" (young, and
+     * stands still in a rollout), "none" (no pods), "missing", "done" (restarted for what there is) */
     const char *pods[WORKLOADS];
     const char *words; /* "leave", "plan", "changed" (root CA and signing key are others than a minute ago), "unsigned"
                         (no controller manager has a key for tokens) */
@@ -122,10 +122,11 @@ static void apply_pods(struct setting *s, size_t i, const char *word)
 {
     struct cr_control_plane_workload_view *view = &s->views[i];
     view->found = !cr_streq(word, "missing");
-    view->rolling = cr_streq(word, "rolling");
-    view->pods_started_ms = cr_streq(word, "none")    ? 0
-                            : cr_streq(word, "young") ? s->cluster.now_ms - SCENE_SECOND
-                                                      : s->cluster.now_ms - SCENE_HOUR;
+    bool paused = cr_streq(word, "paused");
+    view->rolling = paused || cr_streq(word, "rolling");
+    view->pods_started_ms = cr_streq(word, "none")              ? 0
+                            : paused || cr_streq(word, "young") ? s->cluster.now_ms - SCENE_SECOND
+                                                                : s->cluster.now_ms - SCENE_HOUR;
     if (!cr_streq(word, "done"))
         return;
     view->root_ca = s->settled.status.root_ca;
@@ -292,6 +293,7 @@ static void a_workload_that_reads_its_token_keeps_its_key_till_it_has_restarted(
                  {"rolling", "", "", false},
                  {"old", "1 file sa.pub y xy", "", true},
                  {"young", "* file sa.pub xy xy", "x", false},
+                 {"paused", "", "x", false},
                  {"young", "1 file sa.pub y xy", "", false}};
     begin(&s, &(struct follow_case){
                   "", BOTH_KEYS "* file sa.key y y", "a a", "ay ay", {"none", "none"}, "changed", "", "", ""});

@@ -762,6 +762,13 @@ static void the_only_pod_with_the_old_leaf_stays_unless_a_gap_is_allowed(void **
     assert_int_equal(consumer(c, "rate-limit")->gate.hold, CR_HOLD_SINGLE_REPLICA);
     c->policy->restart.single = CR_SINGLE_BLOCK;
     assert_int_equal(recorded_plan(c)->evictions_len, 0);
+    c->pods[1][0].ready = false; /* it serves nobody */
+    assert_int_equal(recorded_plan(c)->evictions_len, 1);
+    c->pods[1][0].ready = true;
+    c->consumers[1].pods_len = 2; /* another serves, in the midst of a rollout that surges */
+    assert_int_equal(recorded_plan(c)->evictions_len, 1);
+    c->consumers[1].pods_len = 1;
+    assert_int_equal(recorded_plan(c)->evictions_len, 0);
     c->policy->restart.single = CR_SINGLE_WARN;
     assert_int_equal(recorded_plan(c)->evictions_len, 1);
 }
@@ -1441,11 +1448,18 @@ static void a_workload_created_after_the_change_is_left_alone(void **state)
     cr_time_format(c->now_ms + 5000, created);
     cr_json_set_string(cr_json_edit(c->workloads[1], "metadata"), "creationTimestamp", created);
     c->now_ms += 20 * 1000;
-    /* It took over the pods of the one before (kubectl delete --cascade=orphan). */
-    assert_int_equal(plan(c)->restarts_len, 1);
+    int64_t before_ms = c->pods[1][0].created_ms;
     for (size_t i = 0; i < PODS; i++)
         c->pods[1][i].created_ms = c->now_ms - 5000;
     assert_int_equal(plan(c)->restarts_len, 0);
+    /* It took over a pod of the one before (kubectl delete --cascade=orphan). */
+    c->pods[1][0].created_ms = before_ms;
+    assert_int_equal(recorded_plan(c)->restarts_len, 1);
+    /* That one goes, and is not the end of it. */
+    apply_restart(c, &c->plan.restarts[0]);
+    c->pods[1][0].created_ms = c->now_ms - 5000;
+    plan(c);
+    assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_RESTARTING);
 }
 
 static void an_annotation_counts_for_its_own_workload_only(void **state)

@@ -288,6 +288,25 @@ static void a_new_pod_with_the_old_leaf_goes_again_and_not_for_ever(void **state
     assert_int_equal(scene_status(s, 0)->gate.hold, CR_HOLD_STILL_STALE);
 }
 
+/* Made by hand or by a drain meanwhile, and not ready for want of the new leaf: it takes nothing away, and the other
+ * waits until it is back. */
+static void of_two_new_pods_with_the_old_leaf_the_one_that_is_not_ready_goes_first(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{method: Evict}", 1);
+    scene_change(s, "2");
+    evicted(s);
+    replace(s, true);
+    s->now_ms += 2 * SECOND;
+    scene_pod(s, 0, 1);
+    s->pods[0][1].ready = false;
+    s->now_ms += 2 * SECOND;
+    scene_see(s, 0, 0, "1");
+    scene_see(s, 0, 1, "1");
+    assert_string_equal(evicted(s), s->pods[0][1].name);
+    assert_true(s->plan.evictions[0].repair);
+}
+
 static void a_repair_is_not_sent_twice_while_the_cache_shows_its_pod(void **state)
 {
     (void)state;
@@ -642,6 +661,7 @@ int main(void)
         cmocka_unit_test(an_older_crd_is_noticed_before_it_could_go_round),
         cmocka_unit_test(where_nothing_can_be_seen_the_cache_is_waited_for_first),
         cmocka_unit_test(a_new_pod_with_the_old_leaf_goes_again_and_not_for_ever),
+        cmocka_unit_test(of_two_new_pods_with_the_old_leaf_the_one_that_is_not_ready_goes_first),
         cmocka_unit_test(a_repair_is_not_sent_twice_while_the_cache_shows_its_pod),
         cmocka_unit_test(a_rollout_of_others_in_the_middle_is_waited_for),
         cmocka_unit_test(a_workload_that_is_changed_in_the_middle_was_not_undone),

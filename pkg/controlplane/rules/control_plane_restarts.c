@@ -13,11 +13,12 @@ static bool is_young(const struct cr_control_plane_workload_view *view, const ch
 {
     if (!view->found || !view->pods_started_ms)
         return true;
-    if (!now || view->rolling)
+    if (!now)
         return false;
-    if (restarted_for && !since_ms)
-        return cr_streq(restarted_for, now);
-    return !since_ms || cr_streq(restarted_for, now) || view->pods_started_ms > since_ms;
+    /* Whatever rolls, or stands still in the midst of it. */
+    if (view->pods_started_ms > since_ms && (since_ms || !restarted_for))
+        return true;
+    return !view->rolling && cr_streq(restarted_for, now);
 }
 
 static bool has_root(const struct cp_ctx *ctx, size_t i)

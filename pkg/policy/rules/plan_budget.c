@@ -203,12 +203,22 @@ bool cr_plan_can_spare_a_pod(const struct plan_ctx *ctx, const struct plan_consu
     return worst.desired - ready < (worst.unavailable > 1 ? worst.unavailable : 1);
 }
 
+/* No other one is: a pod that is not ready is missed by nobody. */
+static bool is_only_ready_pod(const struct plan_question *q)
+{
+    const struct cr_world_consumer *world = q->consumer->world;
+    for (size_t i = 0; i < world->pods_len; i++)
+        if (&world->pods[i] != q->pod && world->pods[i].ready && !cr_plan_pod_is_gone(q->ctx, &world->pods[i]))
+            return false;
+    return q->pod->ready;
+}
+
 struct cr_gate cr_plan_only_pod(const struct plan_question *q)
 {
     const struct cr_policy_restart *restart = &q->ctx->world->policy->restart;
     struct cr_worst_case worst;
     cr_worst_case_of(q->consumer->spec->kind, q->consumer->world->workload, &worst);
-    if (restart->single == CR_SINGLE_WARN || !is_single(q->consumer, &worst))
+    if (restart->single == CR_SINGLE_WARN || !is_single(q->consumer, &worst) || !is_only_ready_pod(q))
         return CR_GATE_OPEN;
     return cr_gate_make(CR_HOLD_SINGLE_REPLICA,
                         "the only pod came up with the old material, and an eviction takes it away before another is "

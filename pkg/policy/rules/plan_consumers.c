@@ -247,6 +247,19 @@ static unsigned restarted_for(const char *value, const struct cr_material *targe
     return found;
 }
 
+/* It was not restarted for this Secret yet: what began is brought to its end, whatever its pods look like meanwhile. */
+static bool is_untouched(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t k, const char *value)
+{
+    return !value && !cr_plan_was_evicted_for(ctx, consumer, k);
+}
+
+static bool has_it_anyway(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t k)
+{
+    const struct cr_pending_change *pending = &ctx->pending[k]->pending;
+    return created_after(consumer, pending->since_ms) ||
+           (known_from_annotations_only(ctx->pending[k]) && !has_begun_meanwhile(consumer, pending));
+}
+
 /* What was to be reloaded but is in the annotation was restarted for after all (the fall-back), before or by an earlier
  * run of this program. */
 static struct plan_change demand_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t k)
@@ -254,8 +267,8 @@ static struct plan_change demand_of(const struct plan_ctx *ctx, const struct pla
     const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
     const struct cr_pending_change *pending = &ctx->pending[k]->pending;
     const char *value = cr_plan_restart_annotation(consumer, ctx->changes[k].secret->name);
-    if (!secret->used || secret->kind == CR_DECISION_NONE || created_after(consumer, pending->since_ms) ||
-        (value == NULL && known_from_annotations_only(ctx->pending[k]) && !has_begun_meanwhile(consumer, pending)))
+    if (!secret->used || secret->kind == CR_DECISION_NONE ||
+        (is_untouched(ctx, consumer, k, value) && has_it_anyway(ctx, consumer, k)))
         return (struct plan_change){.concerns = false};
     unsigned seen = cr_diff_classes(ctx->changes[k].changes);
     unsigned classes =

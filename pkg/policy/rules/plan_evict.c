@@ -294,14 +294,22 @@ struct plan_stand cr_plan_evict_first(struct plan_ctx *ctx, struct plan_consumer
     return evict(ctx, consumer, index, consumer->taken.pod);
 }
 
-/* A new pod that serves the old leaf, if there is one: it goes before any other. */
+/* A new pod that serves the old leaf, if there is one: it goes before any other. One that is not ready does so at once,
+ * and others only when it is back. */
 static bool find_repair(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t *pod)
 {
-    for (*pod = 0; *pod < consumer->world->pods_len; ++*pod)
-        if (cr_plan_came_by_eviction(consumer, &consumer->world->pods[*pod]) &&
-            !cr_plan_pod_is_gone(ctx, &consumer->world->pods[*pod]) && cr_plan_pod_must_go(ctx, consumer, *pod))
-            return true;
-    return false;
+    const struct cr_world_pod *pods = consumer->world->pods;
+    bool any = false;
+    for (size_t i = 0; i < consumer->world->pods_len; i++) {
+        if (!cr_plan_came_by_eviction(consumer, &pods[i]) || cr_plan_pod_is_gone(ctx, &pods[i]) ||
+            !cr_plan_pod_must_go(ctx, consumer, i) || (any && pods[i].ready))
+            continue;
+        *pod = i;
+        any = true;
+        if (!pods[i].ready)
+            break;
+    }
+    return any;
 }
 
 /* The API server holds it to the budgets. */

@@ -276,10 +276,11 @@ bool cr_plan_repair_is_due(struct plan_ctx *ctx, const struct plan_consumer *con
 {
     static const int64_t pauses_ms[] = {10 * 1000, 30 * 1000, 60 * 1000, 120 * 1000};
     int done = consumer->world->evictions;
+    const struct cr_world_pod *pod = &consumer->world->pods[pod_index];
     *held = CR_GATE_OPEN;
     if (done >= CR_PLAN_EVICTIONS_MAX)
         return false;
-    CR_CLEANUP(plan_answer) struct plan_answer answer = cr_plan_ask(ctx, consumer, PLAN_TO_REPAIR);
+    CR_CLEANUP(plan_answer) struct plan_answer answer = cr_plan_ask_repair(ctx, consumer, pod);
     if (answer.gate.hold) {
         cr_plan_note_wait(ctx, &answer.gate);
         if (cr_hold_needs_a_person(answer.gate.hold))
@@ -287,7 +288,7 @@ bool cr_plan_repair_is_due(struct plan_ctx *ctx, const struct plan_consumer *con
         return false;
     }
     /* Budgets hold only who has one. */
-    if (consumer->world->pods[pod_index].ready && !cr_plan_can_spare_a_pod(ctx, consumer))
+    if (pod->ready && !cr_plan_can_spare_a_pod(ctx, consumer))
         return false;
     size_t step = (size_t)done < cr_array_len(pauses_ms) ? (size_t)done : cr_array_len(pauses_ms) - 1;
     int64_t due = done ? consumer->world->evicted_ms + pauses_ms[step] : 0;

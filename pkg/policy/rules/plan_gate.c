@@ -303,11 +303,11 @@ static void expect_record(const struct plan_question *q, struct cr_gate *gate)
     gate->look_again_ms = cr_plan_sooner_ms(gate->look_again_ms, comes_ms);
 }
 
-struct plan_answer cr_plan_ask(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
-                               enum plan_occasion occasion)
+static struct plan_answer ask(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                              enum plan_occasion occasion, const struct cr_world_pod *pod)
 {
     struct plan_answer answer = {.gate = CR_GATE_OPEN};
-    struct plan_question q = {.ctx = ctx, .consumer = consumer};
+    struct plan_question q = {.ctx = ctx, .consumer = consumer, .pod = pod};
     bool begins = occasion == PLAN_TO_BEGIN;
     bool repairs = occasion == PLAN_TO_REPAIR;
     bool distrusts = (begins || repairs) && cr_plan_distrusts(ctx, consumer, repairs);
@@ -324,6 +324,18 @@ struct plan_answer cr_plan_ask(const struct plan_ctx *ctx, const struct plan_con
             expect_record(&q, &answer.gate);
     }
     return answer;
+}
+
+struct plan_answer cr_plan_ask(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                               enum plan_occasion occasion)
+{
+    return ask(ctx, consumer, occasion, NULL);
+}
+
+struct plan_answer cr_plan_ask_repair(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                                      const struct cr_world_pod *pod)
+{
+    return ask(ctx, consumer, PLAN_TO_REPAIR, pod);
 }
 
 void cr_plan_answer_dispose(struct plan_answer *answer)

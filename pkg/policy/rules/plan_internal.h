@@ -230,6 +230,9 @@ struct plan_answer {
 /* Changes nothing. The caller disposes of the answer, and sees to it that the plan comes again (cr_plan_note_wait). */
 struct plan_answer cr_plan_ask(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                                enum plan_occasion occasion);
+/* PLAN_TO_REPAIR: whether that pod may be evicted. */
+struct plan_answer cr_plan_ask_repair(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                                      const struct cr_world_pod *pod);
 void cr_plan_answer_dispose(struct plan_answer *answer);
 CR_DEFINE_DISPOSE(plan_answer, struct plan_answer, cr_plan_answer_dispose)
 /* The gates of other files, for the table in plan_gate.c. Each is owned by the caller. */
@@ -237,6 +240,7 @@ struct plan_question {
     const struct plan_ctx *ctx;
     const struct plan_consumer *consumer;
     const struct cr_budget_verdict *way; /* NULL: it is not asked for yet */
+    const struct cr_world_pod *pod;      /* that a repair would evict; NULL on other occasions */
 };
 struct cr_gate cr_plan_breaker(const struct plan_question *q);  /* it was restarted too often lately */
 struct cr_gate cr_plan_budget(const struct plan_question *q);   /* PodDisruptionBudgets let a restart go on */

@@ -760,7 +760,11 @@ static void the_only_pod_with_the_old_leaf_stays_unless_a_gap_is_allowed(void **
     assert_int_equal(recorded_plan(c)->evictions_len, 0);
     assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_BLOCKED);
     assert_int_equal(consumer(c, "rate-limit")->gate.hold, CR_HOLD_SINGLE_REPLICA);
+    c->secrets[1].step.distrusts = true; /* a default holds no distrust, what a person has set does */
+    assert_int_equal(recorded_plan(c)->evictions_len, 1);
     c->policy->restart.single = CR_SINGLE_BLOCK;
+    assert_int_equal(recorded_plan(c)->evictions_len, 0);
+    c->secrets[1].step.distrusts = false;
     assert_int_equal(recorded_plan(c)->evictions_len, 0);
     c->pods[1][0].ready = false; /* it serves nobody */
     assert_int_equal(recorded_plan(c)->evictions_len, 1);

@@ -220,6 +220,9 @@ struct cr_gate cr_plan_only_pod(const struct plan_question *q)
     cr_worst_case_of(q->consumer->spec->kind, q->consumer->world->workload, &worst);
     if (restart->single == CR_SINGLE_WARN || !is_single(q->consumer, &worst) || !is_only_ready_pod(q))
         return CR_GATE_OPEN;
+    /* No default holds the distrust of a CA. */
+    if (restart->single == CR_SINGLE_SURGE && cr_plan_distrusts(q->ctx, q->consumer, true))
+        return CR_GATE_OPEN;
     return cr_gate_make(CR_HOLD_SINGLE_REPLICA,
                         "the only pod came up with the old material, and an eviction takes it away before another is "
                         "ready: restart it by hand, or accept the gap with restart.singleReplica: Warn");

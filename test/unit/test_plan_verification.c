@@ -255,6 +255,15 @@ static void where_to_ask_is_asked_again_when_it_changes(void **state)
 }
 
 /* A new pod may mount the old Secret from its kubelet's cache, also when nothing changes any more. */
+static void is_asked_when_ready(struct scene *s, size_t pod)
+{
+    s->pods[0][pod].ready = true;
+    scene_due(s);
+    expect_converged(s, "Unknown", "NotVerified");
+    assert_int_equal(s->plan.probes_len, 1);
+    assert_int_equal(s->plan.probes[0].pod, pod);
+}
+
 static void a_pod_that_comes_later_is_asked_once_it_is_ready(void **state)
 {
     (void)state;
@@ -266,11 +275,7 @@ static void a_pod_that_comes_later_is_asked_once_it_is_ready(void **state)
     scene_due(s);
     expect_converged(s, "True", "Converged");
     assert_int_equal(s->plan.probes_len, 0);
-    s->pods[0][3].ready = true;
-    scene_due(s);
-    expect_converged(s, "Unknown", "NotVerified");
-    assert_int_equal(s->plan.probes_len, 1);
-    assert_int_equal(s->plan.probes[0].pod, 3);
+    is_asked_when_ready(s, 3);
     scene_see(s, 0, 3, "0");
     scene_due(s);
     expect_converged(s, "False", "OtherCertificate");
@@ -300,11 +305,7 @@ static void a_pod_that_is_ready_only_after_later_ones_is_asked_all_the_same(void
     s->now_ms += 5 * SECOND;
     scene_due(s);
     assert_int_equal(scene_status(s, 0)->verification.at_ms, at_ms);
-    s->pods[0][3].ready = true;
-    scene_due(s);
-    expect_converged(s, "Unknown", "NotVerified");
-    assert_int_equal(s->plan.probes_len, 1);
-    assert_int_equal(s->plan.probes[0].pod, 3);
+    is_asked_when_ready(s, 3);
     scene_see(s, 0, 3, "1");
     scene_due(s);
     expect_converged(s, "True", "Converged");

@@ -164,7 +164,7 @@ struct cp_ctx {
     uint64_t readers, readers_any; /* readers of the cluster's CA beside the nodes: what all have, what any has */
     bool readers_known;            /* all of them are known */
     bool renewing;                 /* a token Secret is to be renewed, or its token is awaited */
-    bool tokens_stay;              /* it is not, since nobody is known to make a new one */
+    bool tokens_stay;              /* it is not: no program is known that would make a new one */
     struct cp_immutable immutable_roots, immutable_tokens; /* examples: a namespace; "ns/name" of a token Secret */
     struct cp_candidate *candidates;                       /* in the order in which they are restarted */
     size_t candidates_len;

@@ -196,21 +196,8 @@ bool cr_plan_leaves_gap(const struct plan_ctx *ctx, const struct plan_consumer *
 bool cr_plan_can_spare_a_pod(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     struct cr_worst_case worst;
-    int ready = 0;
     cr_worst_case_of(consumer->spec->kind, consumer->world->workload, &worst);
-    for (size_t i = 0; i < consumer->world->pods_len; i++)
-        ready += consumer->world->pods[i].ready && !cr_plan_pod_is_gone(ctx, &consumer->world->pods[i]);
-    return worst.desired - ready < (worst.unavailable > 1 ? worst.unavailable : 1);
-}
-
-/* No other one is: a pod that is not ready is missed by nobody. */
-static bool is_only_ready_pod(const struct plan_question *q)
-{
-    const struct cr_world_consumer *world = q->consumer->world;
-    for (size_t i = 0; i < world->pods_len; i++)
-        if (&world->pods[i] != q->pod && world->pods[i].ready && !cr_plan_pod_is_gone(q->ctx, &world->pods[i]))
-            return false;
-    return q->pod->ready;
+    return worst.desired - cr_plan_ready_pods(ctx, consumer) < (worst.unavailable > 1 ? worst.unavailable : 1);
 }
 
 struct cr_gate cr_plan_only_pod(const struct plan_question *q)
@@ -218,7 +205,8 @@ struct cr_gate cr_plan_only_pod(const struct plan_question *q)
     const struct cr_policy_restart *restart = &q->ctx->world->policy->restart;
     struct cr_worst_case worst;
     cr_worst_case_of(q->consumer->spec->kind, q->consumer->world->workload, &worst);
-    if (restart->single == CR_SINGLE_WARN || !is_single(q->consumer, &worst) || !is_only_ready_pod(q))
+    bool serves_alone = q->pod->ready && cr_plan_ready_pods(q->ctx, q->consumer) == 1;
+    if (restart->single == CR_SINGLE_WARN || !is_single(q->consumer, &worst) || !serves_alone)
         return CR_GATE_OPEN;
     /* No default holds the distrust of a CA. */
     if (restart->single == CR_SINGLE_SURGE && cr_plan_distrusts(q->ctx, q->consumer, true))

@@ -103,12 +103,17 @@ static bool rolls(const struct plan_consumer *consumer)
     return consumer->rollout.state == CR_ROLLOUT_PROGRESSING && consumer->rollout.updated < consumer->rollout.desired;
 }
 
-static bool is_whole(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+int cr_plan_ready_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     int ready = 0;
     for (size_t i = 0; i < consumer->world->pods_len; i++)
         ready += consumer->world->pods[i].ready && !cr_plan_pod_is_gone(ctx, &consumer->world->pods[i]);
-    return ready >= consumer->rollout.desired;
+    return ready;
+}
+
+static bool is_whole(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    return cr_plan_ready_pods(ctx, consumer) >= consumer->rollout.desired;
 }
 
 /* --- where it stands --- */

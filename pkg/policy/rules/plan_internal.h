@@ -368,7 +368,9 @@ struct cr_budget_verdict cr_plan_way(const struct plan_ctx *ctx, const struct pl
 bool cr_plan_leaves_gap(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* Fewer of its pods are not ready than its own update strategy may take away at once, which counts as one at least. */
 bool cr_plan_can_spare_a_pod(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
-/* plan_evict.c: whether evictions have begun for the present changes, and are on record. */
+/* plan_evict.c: how many of its pods are ready, without those that an eviction has taken. */
+int cr_plan_ready_pods(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
+/* Whether evictions have begun for the present changes, and are on record. */
 bool cr_plan_evictions_began(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* For a change that was to be reloaded, pods were evicted (the fall-back), and those are followed to the end. */
 bool cr_plan_was_evicted_for(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);

@@ -74,6 +74,7 @@ static bool explain(const struct cr_node_lease *lease, const struct cr_error *pr
                         holder && *holder ? holder : "another");
 }
 
+/* problem: of the last request; none of an earlier one that the round got over. */
 static void go_round(struct cr_node_lease *lease, struct cr_error *problem)
 {
     begin_again_if_lost(&lease->rules);
@@ -83,8 +84,10 @@ static void go_round(struct cr_node_lease *lease, struct cr_error *problem)
         step = cr_election_begin(&lease->rules, cr_clock_boot_ms());
     }
     const struct cr_lease_place place = place_of(lease);
-    while (step != CR_ELECTION_WAIT && step != CR_ELECTION_LOST)
+    while (step != CR_ELECTION_WAIT && step != CR_ELECTION_LOST) {
+        *problem = (struct cr_error){0};
         step = cr_election_request(&lease->rules, step, &place, problem);
+    }
 }
 
 bool cr_node_lease_acquire(struct cr_node_lease *lease, struct cr_error *err)
@@ -99,9 +102,9 @@ bool cr_node_lease_acquire(struct cr_node_lease *lease, struct cr_error *err)
 bool cr_node_lease_renew(struct cr_node_lease *lease, struct cr_error *err)
 {
     struct cr_error problem = {0};
-    int64_t now_ms = cr_clock_boot_ms();
     go_round(lease, &problem);
-    return (cr_node_lease_is_held(lease) && lease->rules.renewed_ms >= now_ms) || explain(lease, &problem, err);
+    /* Still held from before is not enough. */
+    return (cr_node_lease_is_held(lease) && problem.kind == CR_ERR_NONE) || explain(lease, &problem, err);
 }
 
 bool cr_node_lease_release(struct cr_node_lease *lease, struct cr_error *err)

@@ -120,9 +120,13 @@ def test_a_new_signing_key_is_followed_everywhere(cluster: LocalCluster, api: AP
     nodes = [each["metadata"]["name"] for each in api.list("nodes", "")]
     key, root = _key(cluster), _root(api)
     files = {"ca.crt": [root], "apiserver.crt": ["a" * 64], "sa.pub": [_OLD, key], "sa.key": [_OLD]}
+    for kind in _KINDS:  # a pod that began after the key would need no restart
+        cluster.kubectl("-n", _SPACE, "rollout", "status", f"{kind}/reader", "--timeout=120s")
     with PaperAgents(api, nodes, files, {"apiserver.crt": root}, SMALL, real_nodes=True) as agents:
         _create(cluster, _policy())
         wait_for("the key before to be published", lambda: _published(api) == _OLD, deadline=_DEADLINE)
+        # Of two keys, it may be new to them.
+        wait_for("workloads to be restarted for it", lambda: _restarted_for(api) == [_OLD] * 3, deadline=_DEADLINE)
         wait_for("workloads to be known", lambda: _status(api)["workloads"] == {"total": 3, "converged": 3}, deadline=_DEADLINE)
         agents.write("sa.key", [key])
         wait_for("the new one to be published", lambda: _published(api) == key, deadline=_DEADLINE)

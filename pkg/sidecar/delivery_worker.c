@@ -274,6 +274,12 @@ static int64_t take_changes(struct cr_delivery_worker *c)
     return due == 0 ? -1 : due;
 }
 
+/* What was checked may be gone. */
+static bool is_being_written(const struct cr_delivery_worker *c)
+{
+    return c->watch && cr_folder_watch_is_pending(c->watch);
+}
+
 static int64_t sooner(int64_t a, int64_t b)
 {
     if (a < 0 || b < 0)
@@ -297,7 +303,7 @@ static bool do_pass(struct cr_delivery_worker *c)
 {
     int64_t due_ms = take_changes(c);
     struct cr_delivery_step step = cr_delivery_next(&c->delivery, cr_clock_monotonic_ms());
-    bool unsure = due_ms > 0 && step.act == CR_ACT_TRIGGER; /* files are being written: what was checked may be gone */
+    bool unsure = step.act == CR_ACT_TRIGGER && is_being_written(c);
     if (step.act == CR_ACT_WAIT || unsure) {
         int64_t wait_ms = sooner(unsure ? -1 : step.wait_ms, due_ms);
         return wait_for(c, c->watch ? wait_ms : sooner(wait_ms, NO_WATCH_MS));

@@ -267,3 +267,8 @@ int cr_folder_watch_due(struct cr_folder_watch *watch, int64_t now_ms)
         return (int)(quiet < 0 ? sight : quiet);
     return (int)least(quiet, sight);
 }
+
+bool cr_folder_watch_is_pending(const struct cr_folder_watch *watch)
+{
+    return watch->pending;
+}

@@ -32,5 +32,8 @@ int cr_folder_watch_fd(const struct cr_folder_watch *watch);
  * nothing happened, wait for the descriptor; else milliseconds, after which, or when the descriptor is readable again,
  * it is asked again. now_ms: monotonic. Events that the kernel dropped count as a change of everything. */
 int cr_folder_watch_due(struct cr_folder_watch *watch, int64_t now_ms);
+/* Whether a change that was noticed waits for its quiet: the files are being written. Else what cr_folder_watch_due
+ * says is the next look at folders that cannot be watched, which is due again and again. */
+bool cr_folder_watch_is_pending(const struct cr_folder_watch *watch);
 
 #endif

@@ -6,14 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
 #include "sidecar/record.h"
+#include "support/inchild.h"
 #include "support/testcerts.h"
 
 enum { PATIENCE_MS = 60 * 1000 };
@@ -29,7 +31,7 @@ struct scene {
 static void put(const struct scene *s, const char *name, const char *text)
 {
     cr_autofree char *path = cr_asprintf("%s/%s", s->folder, name);
-    cr_autofree char *beside = cr_asprintf("%s/.%s", s->folder, name);
+    cr_autofree char *beside = cr_asprintf("%s/%s.new", s->folder, name);
     FILE *f = fopen(beside, "w");
     assert_non_null(f);
     fputs(text, f);
@@ -39,8 +41,14 @@ static void put(const struct scene *s, const char *name, const char *text)
 
 static void put_cert(const struct scene *s, const struct test_cert *cert)
 {
-    put(s, "tls.key", cert->key_pem);
-    put(s, "tls.crt", cert->cert_pem);
+    put(s, "files/tls.key", cert->key_pem);
+    put(s, "files/tls.crt", cert->cert_pem);
+}
+
+/* Where the material is. */
+static char *files_of(const struct scene *s)
+{
+    return cr_asprintf("%s/files", s->folder);
 }
 
 /* further: of the material; each trigger leaves a line in the file "told". */
@@ -49,12 +57,14 @@ static void begin(struct scene *s, const char *further)
     struct cr_error err = {0};
     *s = (struct scene){.folder = "/tmp/certroll-delivery-worker-XXXXXX", .metrics = cr_metrics_new()};
     assert_non_null(mkdtemp(s->folder));
+    cr_autofree char *files = files_of(s);
+    assert_int_equal(mkdir(files, 0755), 0);
     cr_autofree char *text = cr_asprintf(
         "materials: [{name: web, certificate: %s/tls.crt, privateKey: %s/tls.key, outputs: [{type: PEM, path: "
         "%s/out.pem, parts: [certificate]}], triggers: [{type: Command, timeout: 5m, command: {argv: [/bin/sh, -c, "
         "\"echo told "
         ">> %s/told; %s\"]}}]}]",
-        s->folder, s->folder, s->folder, s->folder, further);
+        files, files, s->folder, s->folder, further);
     if (!cr_sidecar_config_parse(text, strlen(text), &s->config, &err))
         fail_msg("%s", err.text);
     cr_sidecar_metrics_register(&s->registered, s->metrics);
@@ -79,19 +89,26 @@ static struct cr_delivery_worker *start(const struct scene *s)
     return worker;
 }
 
-static void wait_for(struct cr_delivery_worker *worker, enum cr_delivery_state state, unsigned attempts)
+static bool comes_to(struct cr_delivery_worker *worker, enum cr_delivery_state state, unsigned attempts,
+                     struct cr_delivery *view)
 {
     const struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
-    struct cr_delivery view;
     int64_t until = cr_clock_monotonic_ms() + PATIENCE_MS;
     for (;;) {
-        cr_delivery_worker_view(worker, &view);
-        if (view.state == state && view.attempts == attempts)
-            return;
+        cr_delivery_worker_view(worker, view);
+        if (view->state == state && view->attempts == attempts)
+            return true;
         if (cr_clock_monotonic_ms() > until)
-            fail_msg("still %s after %u attempts: %s", cr_delivery_state_name(view.state), view.attempts, view.words);
+            return false;
         nanosleep(&pause, NULL);
     }
+}
+
+static void wait_for(struct cr_delivery_worker *worker, enum cr_delivery_state state, unsigned attempts)
+{
+    struct cr_delivery view;
+    if (!comes_to(worker, state, attempts, &view))
+        fail_msg("still %s after %u attempts: %s", cr_delivery_state_name(view.state), view.attempts, view.words);
 }
 
 static size_t count_notified(const struct scene *s)
@@ -119,7 +136,7 @@ static void it_follows_its_files_while_it_is_looked_at(void **state)
     wait_for(worker, CR_DELIVERY_DELIVERED, 0);
     put_cert(&s, b);
     wait_for(worker, CR_DELIVERY_DELIVERED, 1);
-    put(&s, "tls.key", a->key_pem);
+    put(&s, "files/tls.key", a->key_pem);
     wait_for(worker, CR_DELIVERY_REFUSED, 1);
     put_cert(&s, a);
     wait_for(worker, CR_DELIVERY_DELIVERED, 1);
@@ -234,6 +251,47 @@ static void it_ends_at_once_while_a_trigger_hangs(void **state)
     end(&s);
 }
 
+enum { OTHER_USER = 65532 };
+
+/* What a part in a process of its own works with. */
+struct part {
+    struct scene s;
+    struct test_cert *before, *after;
+};
+
+/* Its owner, who is not root, may go through it and replace its files, and not read it. */
+static void follow_through_a_closed_folder(void *arg)
+{
+    const struct part *part = arg;
+    struct cr_delivery view;
+    cr_autofree char *files = files_of(&part->s);
+    if (getuid() == 0) {
+        NEED(chown(part->s.folder, OTHER_USER, OTHER_USER) == 0 && chown(files, OTHER_USER, OTHER_USER) == 0);
+        NEED(setresuid(OTHER_USER, OTHER_USER, OTHER_USER) == 0);
+    }
+    NEED(chmod(files, 0311) == 0);
+    put_cert(&part->s, part->before);
+    struct cr_delivery_worker *worker = start(&part->s);
+    NEED(comes_to(worker, CR_DELIVERY_DELIVERED, 0, &view));
+    put_cert(&part->s, part->after);
+    NEED(comes_to(worker, CR_DELIVERY_DELIVERED, 1, &view));
+    cr_delivery_worker_free(worker);
+    NEED(chmod(files, 0755) == 0); /* so that it can be removed */
+}
+
+static void a_folder_that_cannot_be_watched_holds_no_trigger(void **state)
+{
+    (void)state;
+    struct part part = {.before = test_cert_new(&(struct test_cert_spec){.cn = "a"}),
+                        .after = test_cert_new(&(struct test_cert_spec){.cn = "b"})};
+    begin(&part.s, "");
+    in_child(follow_through_a_closed_folder, &part);
+    assert_int_equal(count_notified(&part.s), 1);
+    end(&part.s);
+    test_cert_free(part.before);
+    test_cert_free(part.after);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +301,7 @@ int main(void)
         cmocka_unit_test(cas_alone_have_no_end_to_show),
         cmocka_unit_test(a_record_that_is_not_one_is_none),
         cmocka_unit_test(it_ends_at_once_while_a_trigger_hangs),
+        cmocka_unit_test(a_folder_that_cannot_be_watched_holds_no_trigger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,10 +13,10 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "support/inchild.h"
 #include "support/secretvolume.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -300,9 +300,11 @@ static void a_change_waits_for_quiet_but_not_for_ever(void **state)
     write_in_place(volume, 1);
     assert_int_equal(cr_folder_watch_due(watch, 5000), CR_FOLDER_WATCH_QUIET_MS);
     assert_int_equal(cr_folder_watch_due(watch, 5040), 60);
+    assert_true(cr_folder_watch_is_pending(watch));
     write_in_place(volume, 2);
     assert_int_equal(cr_folder_watch_due(watch, 5050), CR_FOLDER_WATCH_QUIET_MS);
     assert_int_equal(cr_folder_watch_due(watch, 5150), 0);
+    assert_false(cr_folder_watch_is_pending(watch));
     assert_int_equal(cr_folder_watch_due(watch, 5150), -1); /* taken */
     int64_t start = 10 * 1000;
     int64_t now = start;
@@ -344,36 +346,14 @@ static void lost_events_count_as_a_change_of_everything(void **state)
     assert_notified(watch);
 }
 
-/* In a process of its own: what is done to mounts, limits and users stays there. Its exit status: 0 good, 77 not to be
- * had on this machine, else the line that failed. */
-#define NEED(condition)                                                                                                \
-    do {                                                                                                               \
-        if (!(condition))                                                                                              \
-            _exit(__LINE__ % 64 + 1);                                                                                  \
-    } while (0)
-
-static void in_child(void (*run)(struct secret_volume *volume), struct secret_volume *volume)
+static void see_mounts(void *arg)
 {
-    pid_t pid = fork();
-    if (pid == 0) {
-        run(volume);
-        _exit(0);
-    }
-    int status = 0;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status));
-    if (WEXITSTATUS(status) == 77)
-        skip();
-    assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-static void see_mounts(struct secret_volume *volume)
-{
+    struct secret_volume *volume = arg;
     cr_autofree char *mounted = in(volume, "mounted");
     cr_autofree char *file = in(volume, "file");
     cr_autofree char *source = in(volume, "outer/inner/tls.crt");
     if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
-        _exit(77);
+        _exit(IN_CHILD_SKIP);
     make_volume(volume);
     make_nested(volume);
     NEED(mkdir(mounted, 0755) == 0);
@@ -397,20 +377,21 @@ static void what_is_mounted_is_seen_by_its_other_path(void **state)
     in_child(see_mounts, *state);
 }
 
-static void see_without_rights(struct secret_volume *volume)
+static void see_without_rights(void *arg)
 {
+    struct secret_volume *volume = arg;
     make_nested(volume);
     cr_autofree char *outer = in(volume, "outer");
     NEED(chmod(volume->folder, 0755) == 0);
     NEED(chmod(outer, 0311) == 0);
     const char *path = secret_volume_path(volume, "outer/inner/tls.crt");
     if (getuid() == 0 && setresuid(65532, 65532, 0) != 0)
-        _exit(77);
+        _exit(IN_CHILD_SKIP);
     CR_CLEANUP(cr_folder_watch) struct cr_folder_watch *watch = cr_folder_watch_new(&path, 1, NULL);
     NEED(watch);
     NEED(!notified_within(watch, IDLE_MS));
     if (seteuid(0) != 0)
-        _exit(77);
+        _exit(IN_CHILD_SKIP);
     cr_autofree char *inner = in(volume, "outer/inner");
     cr_autofree char *away = in(volume, "outer/away");
     cr_autofree char *fresh = in(volume, "outer/fresh");
@@ -433,8 +414,9 @@ static void folders_that_cannot_be_watched_are_looked_at(void **state)
     in_child(see_without_rights, *state);
 }
 
-static void see_no_instance(struct secret_volume *volume)
+static void see_no_instance(void *arg)
 {
+    struct secret_volume *volume = arg;
     const char *path = secret_volume_path(volume, "tls.crt");
     const struct rlimit none = {.rlim_cur = 3, .rlim_max = 3};
     NEED(setrlimit(RLIMIT_NOFILE, &none) == 0);

@@ -148,11 +148,24 @@ static bool may_have_it(const struct cr_delivery *d)
     return !d->owed && !d->unsure && (!d->is_delivered || is_delivered(d));
 }
 
+static bool is_other_chain(const struct cr_delivery_digests *a, const struct cr_delivery_digests *b)
+{
+    return cr_streq(a->leaf, b->leaf) && !cr_streq(a->chain, b->chain);
+}
+
+/* Whether the leaf of a handshake shows which file was taken: not where the program may have had it with another chain,
+ * which shows nowhere. */
+static bool leaf_shows_all(const struct cr_delivery *d)
+{
+    bool unknown = d->is_delivered && !d->delivered.leaf[0] && d->found.leaf[0];
+    return !unknown && !d->had_leaf && !is_other_chain(&d->delivered, &d->found);
+}
+
 /* What a look shows that found all new: that the program was notified, or that a trigger that has failed worked all the
  * same. One that has not worked may hide behind another, and nothing of the CAs may show. */
 static bool is_enough(const struct cr_delivery *d, const struct cr_proof *proof)
 {
-    bool shows_all = !d->found.trust[0] || proof->trust_seen;
+    bool shows_all = leaf_shows_all(d) && (!d->found.trust[0] || proof->trust_seen);
     return may_have_it(d) || d->notified || (d->rules.proof_is_conclusive && shows_all);
 }
 
@@ -170,6 +183,8 @@ void cr_delivery_changed(struct cr_delivery *d)
 
 static void find(struct cr_delivery *d, const struct cr_delivery_digests *found, struct cr_delivery_now now)
 {
+    d->unsure = d->unsure || d->owed; /* also when this is what was delivered last */
+    d->had_leaf = d->unsure && is_other_chain(&d->found, found);
     d->found = *found;
     d->found_ms = now.wall_ms;
     d->found_at = now.monotonic_ms;
@@ -177,7 +192,6 @@ static void find(struct cr_delivery *d, const struct cr_delivery_digests *found,
     d->attempts = 0;
     d->failures = 0;
     d->notified = false;
-    d->unsure = d->unsure || d->owed; /* also when this is what was delivered last */
     d->owed = false;
     d->leaf_proven = false;
     d->trust_proven = false;

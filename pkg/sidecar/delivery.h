@@ -101,6 +101,7 @@ struct cr_delivery {
     bool notified;               /* the triggers were pulled for what was found */
     bool owed;                   /* they have to be: an output of the same material changed */
     bool unsure;                 /* triggers were begun since the last delivery: the program may have something else */
+    bool had_leaf;               /* they may have brought it this leaf with another chain */
     int64_t not_before;          /* monotonic: of the next step; 0 */
     int64_t prove_until;         /* monotonic */
     int64_t look_ms;

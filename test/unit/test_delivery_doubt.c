@@ -113,11 +113,75 @@ static void of_cas_that_do_not_show_the_leaf_proves_nothing(void **state)
     }
 }
 
+/* After a trigger that has failed: a leaf that was served before shows nothing of what it comes with. */
+static void a_chain_does_not_show(void **state)
+{
+    (void)state;
+    struct cr_delivery_rules nothing_is_known = seeing;
+    nothing_is_known.recorded = true; /* of a process that ended while it notified */
+    const struct play plays[] = {
+        {"the leaf is the same, its chain another",
+         seeing,
+         {PROVEN_A,
+          {"rest", "event", NULL},
+          {"read", "a", NULL},
+          {"output", "ok", NULL},
+          {"trigger 0", "fails", "Failing"},
+          {"wait", "pass 2s", NULL},
+          {"read", "a", NULL},
+          {"output", "ok", NULL},
+          {"look", "new", "Failing"},
+          {"trigger 0", "ok", NULL},
+          {"look", "new", "Delivered"},
+          {"rest"}}},
+        {"it is not known which leaf was before",
+         nothing_is_known,
+         {{"read", "A", NULL},
+          {"output", "ok", NULL},
+          {"trigger 0", "fails", "Failing"},
+          {"wait", "pass 2s", NULL},
+          {"read", "A", NULL},
+          {"output", "ok", NULL},
+          {"look", "new", "Failing"},
+          {"trigger 0", "ok", NULL},
+          {"look", "new", "Delivered"}}},
+        {"a trigger that failed may have brought it with another chain",
+         seeing,
+         {PROVEN_A,
+          {"rest", "event", NULL},
+          {"read", "b", NULL},
+          {"output", "ok", NULL},
+          {"trigger 0", "fails", "Failing"},
+          {"wait", "event", NULL},
+          {"read", "B", NULL},
+          {"output", "ok", NULL},
+          {"trigger 0", "fails", "Failing"},
+          {"wait", "pass 2s", NULL},
+          {"read", "B", NULL},
+          {"output", "ok", NULL},
+          {"look", "new", "Failing"},
+          {"trigger 0"}}},
+        {"both are others: the leaf shows that the file was taken",
+         seeing,
+         {PROVEN_A,
+          {"rest", "event", NULL},
+          {"read", "b", NULL},
+          {"output", "ok", NULL},
+          {"trigger 0", "fails", "Failing"},
+          {"wait", "pass 2s", NULL},
+          {"read", "b", NULL},
+          {"output", "ok", NULL},
+          {"look", "new", "Delivered"}}},
+    };
+    play_all(plays, cr_array_len(plays));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_begun_is_notified_to_its_end),
         cmocka_unit_test(of_cas_that_do_not_show_the_leaf_proves_nothing),
+        cmocka_unit_test(a_chain_does_not_show),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #ifndef TEST_SUPPORT_DELIVERYPLAY_H
 #define TEST_SUPPORT_DELIVERYPLAY_H
 
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -17,8 +18,9 @@
  * passes. */
 struct beat {
     const char *act;   /* "read", "output", "look", "trigger 1", "wait", "rest"; NULL: it is not asked */
-    const char *then;  /* "A", "B": that material was read; "bad": refused; "ok", "changed", "fails"; "new", "old",
-                        * "none", "away" of a look; "event": the files may have changed; "pass 5s" */
+    const char *then;  /* "A", "B": that material was read, "a": the leaf of "A" with another chain; "bad": refused;
+                        * "ok",  "changed", "fails"; "new", "old", "none", "away" of a look; "event": the files may have
+                        * changed; "pass 5s" */
     const char *state; /* after it; NULL: is not looked at */
 };
 
@@ -36,7 +38,7 @@ struct stage {
 static inline struct cr_delivery_digests play_material(char letter)
 {
     struct cr_delivery_digests out = {0};
-    memset(out.leaf, letter, sizeof out.leaf - 1);
+    memset(out.leaf, toupper(letter), sizeof out.leaf - 1);
     memset(out.chain, letter, sizeof out.chain - 1);
     return out;
 }

@@ -103,6 +103,7 @@ struct cr_delivery_worker {
     /* Used by the thread only. */
     struct cr_delivery delivery;
     struct cr_folder_watch *watch; /* NULL: none is available */
+    int64_t read_again_ms;         /* monotonic; without a watch */
     struct cr_reading reading;     /* while it is on its way; then empty, so that no key stays in memory */
     struct cr_material delivered;  /* what the program had last */
 
@@ -231,6 +232,8 @@ static void do_step(struct cr_delivery_worker *c, const struct cr_delivery_step 
     case CR_ACT_WAIT:
         return;
     }
+    if (step->act != CR_ACT_LOOK) /* however long a trigger took, what follows it has its time */
+        c->read_again_ms = cr_clock_monotonic_ms() + NO_WATCH_MS;
     finish_step(c, &before);
 }
 
@@ -266,9 +269,9 @@ static bool has_watch(struct cr_delivery_worker *c)
 /* Milliseconds until the files are to be read; -1: no change is known. */
 static int64_t take_changes(struct cr_delivery_worker *c)
 {
-    if (!has_watch(c))
-        return -1;
-    int due = cr_folder_watch_due(c->watch, cr_clock_monotonic_ms());
+    int64_t now_ms = cr_clock_monotonic_ms();
+    int64_t left_ms = now_ms < c->read_again_ms ? c->read_again_ms - now_ms : 0;
+    int64_t due = has_watch(c) ? cr_folder_watch_due(c->watch, now_ms) : left_ms;
     if (due == 0)
         cr_delivery_changed(&c->delivery);
     return due == 0 ? -1 : due;
@@ -292,9 +295,7 @@ static bool wait_for(struct cr_delivery_worker *c, int64_t ms)
 {
     struct pollfd fds[] = {{.fd = c->stop_fd, .events = POLLIN},
                            {.fd = c->watch ? cr_folder_watch_fd(c->watch) : -1, .events = POLLIN}};
-    int n = poll(fds, 2, (int)ms);
-    if (n == 0 && !c->watch && ms == NO_WATCH_MS)
-        cr_delivery_changed(&c->delivery);
+    (void)poll(fds, 2, (int)ms);
     return !(fds[0].revents & POLLIN);
 }
 
@@ -304,10 +305,8 @@ static bool do_pass(struct cr_delivery_worker *c)
     int64_t due_ms = take_changes(c);
     struct cr_delivery_step step = cr_delivery_next(&c->delivery, cr_clock_monotonic_ms());
     bool unsure = step.act == CR_ACT_TRIGGER && is_being_written(c);
-    if (step.act == CR_ACT_WAIT || unsure) {
-        int64_t wait_ms = sooner(unsure ? -1 : step.wait_ms, due_ms);
-        return wait_for(c, c->watch ? wait_ms : sooner(wait_ms, NO_WATCH_MS));
-    }
+    if (step.act == CR_ACT_WAIT || unsure)
+        return wait_for(c, sooner(unsure ? -1 : step.wait_ms, due_ms));
     do_step(c, &step);
     return wait_for(c, 0);
 }

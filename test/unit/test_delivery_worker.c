@@ -1,5 +1,8 @@
 #include "sidecar/delivery_worker.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -111,17 +114,23 @@ static void wait_for(struct cr_delivery_worker *worker, enum cr_delivery_state s
         fail_msg("still %s after %u attempts: %s", cr_delivery_state_name(view.state), view.attempts, view.words);
 }
 
-static size_t count_notified(const struct scene *s)
+/* Lines of a file with this in them. */
+static size_t count_lines(const struct scene *s, const char *name, const char *text)
 {
-    cr_autofree char *path = cr_asprintf("%s/told", s->folder);
-    char line[64];
+    cr_autofree char *path = cr_asprintf("%s/%s", s->folder, name);
+    char line[2048];
     size_t count = 0;
     FILE *f = fopen(path, "r");
     while (f && fgets(line, sizeof line, f))
-        count++;
+        count += strstr(line, text) != NULL;
     if (f)
         fclose(f);
     return count;
+}
+
+static size_t count_notified(const struct scene *s)
+{
+    return count_lines(s, "told", "");
 }
 
 static void it_follows_its_files_while_it_is_looked_at(void **state)
@@ -292,6 +301,69 @@ static void a_folder_that_cannot_be_watched_holds_no_trigger(void **state)
     test_cert_free(part.after);
 }
 
+static bool forbid_inotify(void)
+{
+    FILE *most = unshare(CLONE_NEWUSER) == 0 ? fopen("/proc/sys/user/max_inotify_instances", "w") : NULL;
+    bool written = most && fputs("0", most) >= 0;
+    return most && fclose(most) == 0 && written;
+}
+
+static bool finds_other(struct cr_delivery_worker *worker, const char *leaf, struct cr_delivery *view)
+{
+    int64_t until = cr_clock_monotonic_ms() + PATIENCE_MS;
+    do {
+        usleep(5 * 1000);
+        cr_delivery_worker_view(worker, view);
+    } while (cr_streq(view->found.leaf, leaf) && cr_clock_monotonic_ms() < until);
+    return !cr_streq(view->found.leaf, leaf);
+}
+
+static void log_to_file(const struct scene *s)
+{
+    cr_autofree char *path = cr_asprintf("%s/log", s->folder);
+    cr_autofd int fd = open(path, O_CREAT | O_WRONLY | O_APPEND, 0600);
+    NEED(fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+}
+
+/* The program cannot start, perhaps for want of the second pair. */
+static void wait_for_a_program_without_inotify(void *arg)
+{
+    const struct part *part = arg;
+    char loopback[] = "127.0.0.1";
+    struct cr_proof_endpoint nobody = {.address = loopback, .port = 1};
+    struct cr_sidecar_material material = *part->s.options.material;
+    material.proof.endpoints = &nobody;
+    material.proof.endpoints_len = 1;
+    struct scene s = part->s;
+    s.options.material = &material;
+    struct cr_delivery first;
+    struct cr_delivery second;
+    if (!forbid_inotify()) {
+        print_message("skipped: inotify cannot be forbidden in a user namespace: %s\n", strerror(errno));
+        _exit(IN_CHILD_SKIP);
+    }
+    log_to_file(&s);
+    put_cert(&s, part->before);
+    struct cr_delivery_worker *worker = start(&s);
+    NEED(finds_other(worker, "", &first));
+    put_cert(&s, part->after);
+    NEED(finds_other(worker, first.found.leaf, &second));
+    NEED(second.attempts == 0);
+    cr_delivery_worker_free(worker);
+}
+
+static void without_inotify_files_are_read_again_also_before_the_program_runs(void **state)
+{
+    (void)state;
+    struct part part = {.before = test_cert_new(&(struct test_cert_spec){.cn = "a"}),
+                        .after = test_cert_new(&(struct test_cert_spec){.cn = "b"})};
+    begin(&part.s, "");
+    in_child(wait_for_a_program_without_inotify, &part);
+    end(&part.s);
+    test_cert_free(part.before);
+    test_cert_free(part.after);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +374,7 @@ int main(void)
         cmocka_unit_test(a_record_that_is_not_one_is_none),
         cmocka_unit_test(it_ends_at_once_while_a_trigger_hangs),
         cmocka_unit_test(a_folder_that_cannot_be_watched_holds_no_trigger),
+        cmocka_unit_test(without_inotify_files_are_read_again_also_before_the_program_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,6 +104,7 @@ struct cr_delivery_worker {
     struct cr_delivery delivery;
     struct cr_folder_watch *watch; /* NULL: none is available */
     int64_t read_again_ms;         /* monotonic; without a watch */
+    enum cr_error_kind unwatched;  /* why there is none, as it was logged last */
     struct cr_reading reading;     /* while it is on its way; then empty, so that no key stays in memory */
     struct cr_material delivered;  /* what the program had last */
 
@@ -250,6 +251,16 @@ static void add_paths(const struct cr_sidecar_material *material, struct cr_strv
             cr_strvec_add_unique(paths, material->outputs[i].password_file);
 }
 
+/* Once: it is asked for at each pass. */
+static void report_unwatched(struct cr_delivery_worker *c, const struct cr_error *why)
+{
+    if (c->unwatched == why->kind)
+        return;
+    c->unwatched = why->kind;
+    cr_log(CR_LOG_WARN, "files are read every 10 s since they cannot be watched",
+           {"material", c->options.material->name}, {"error", why->text});
+}
+
 static bool has_watch(struct cr_delivery_worker *c)
 {
     struct cr_error err = {0};
@@ -259,8 +270,7 @@ static bool has_watch(struct cr_delivery_worker *c)
     add_paths(c->options.material, &paths);
     c->watch = cr_folder_watch_new((const char *const *)paths.items, paths.len, &err);
     if (!c->watch)
-        cr_log(CR_LOG_WARN, "files are read every 10 s since they cannot be watched",
-               {"material", c->options.material->name}, {"error", err.text});
+        report_unwatched(c, &err);
     else
         cr_delivery_changed(&c->delivery); /* until now nothing watched the files */
     return c->watch;

@@ -359,6 +359,7 @@ static void without_inotify_files_are_read_again_also_before_the_program_runs(vo
                         .after = test_cert_new(&(struct test_cert_spec){.cn = "b"})};
     begin(&part.s, "");
     in_child(wait_for_a_program_without_inotify, &part);
+    assert_int_equal(count_lines(&part.s, "log", "cannot be watched"), 1);
     end(&part.s);
     test_cert_free(part.before);
     test_cert_free(part.after);

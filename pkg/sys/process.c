@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -21,6 +22,8 @@
 enum {
     /* Its end is looked for so often: what it left running may hold the pipes open, so their end is no sign of it. */
     TICK_MS = 20,
+    KILL_MS = 1000, /* so long what was killed is waited for */
+    LEFT_MAX = 64,
     PIECE = 4096,
     /* At a time, so that the clock is looked at whatever comes; as much as a pipe holds at most (pipe(7)). */
     PIECES = 1024 * 1024 / PIECE,
@@ -85,8 +88,8 @@ void cr_process_environment(const struct cr_strvec *overrides, struct cr_strvec 
 struct child {
     const struct cr_process *process;
     pid_t pid;
-    bool waited_for; /* the number may be another's by now */
-    int out;         /* our ends; -1 once it closed its own */
+    bool ended;
+    int out; /* our ends; -1 once it closed its own */
     int err;
     struct cr_buf *output;
     size_t taken;
@@ -238,27 +241,72 @@ static bool read_pipes(struct child *child, struct cr_error *err)
 
 /* --- its end --- */
 
+/* It is not reaped: until its group is, the number is its own. */
 static bool has_ended(struct child *child)
 {
-    int status = 0;
-    pid_t pid = 0;
-    do
-        pid = waitpid(child->pid, &status, WNOHANG);
-    while (pid < 0 && errno == EINTR);
-    if (pid == 0)
+    siginfo_t info = {0};
+    bool known = waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+    if (known && !info.si_pid)
         return false;
-    /* ECHILD: we were started with SIGCHLD ignored, and how it ended is not known. */
-    child->waited_for = true;
-    child->end->status = pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    child->end->signal = pid > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    /* Not known, ECHILD: we were started with SIGCHLD ignored. */
+    bool exited = known && info.si_code == CLD_EXITED;
+    child->ended = true;
+    child->end->status = exited ? info.si_status : -1;
+    child->end->signal = known && !exited ? info.si_status : 0;
     return true;
 }
 
-static void kill_group(struct child *child)
+/* Whether something of it is a child of ours still. */
+static bool reap_group(pid_t group, int64_t until_ms)
 {
-    kill(-child->pid, SIGKILL);
-    while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    for (;;) {
+        pid_t pid = waitpid(-group, NULL, WNOHANG);
+        if (pid < 0 && errno != EINTR)
+            return false;
+        if (pid == 0 && cr_clock_monotonic_ms() >= until_ms)
+            return true;
+        if (pid == 0)
+            poll(NULL, 0, TICK_MS);
+    }
+}
+
+/* Groups that outlast their first process. What is in them becomes a child of ours where we are the first process of a
+ * container, and once it has ended nobody else would ever reap it. */
+static struct {
+    pthread_mutex_t lock;
+    pid_t groups[LEFT_MAX];
+    size_t len;
+} left = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void reap_left(void)
+{
+    pthread_mutex_lock(&left.lock);
+    size_t kept = 0;
+    for (size_t i = 0; i < left.len; i++)
+        if (reap_group(left.groups[i], 0))
+            left.groups[kept++] = left.groups[i];
+    left.len = kept;
+    pthread_mutex_unlock(&left.lock);
+}
+
+static void leave(pid_t group)
+{
+    pthread_mutex_lock(&left.lock);
+    if (left.len < LEFT_MAX)
+        left.groups[left.len++] = group;
+    pthread_mutex_unlock(&left.lock);
+}
+
+/* What was not killed is not waited for. */
+static void end_group(const struct child *child)
+{
+    int64_t until_ms = 0;
+    if (!child->ended) {
+        kill(-child->pid, SIGKILL);
+        until_ms = cr_clock_monotonic_ms() + KILL_MS;
+    }
+    if (reap_group(child->pid, until_ms))
+        leave(child->pid);
 }
 
 /* Until something is to be read, or a tick. False: cancelled. */
@@ -292,11 +340,11 @@ bool cr_process_run(const struct cr_process *process, struct cr_buf *out, struct
 {
     *end = (struct cr_process_end){.status = -1};
     struct child child = {.process = process, .out = -1, .err = -1, .output = out, .end = end};
+    reap_left();
     bool ok = start(&child, err);
     if (ok) {
         ok = follow(&child, err);
-        if (!child.waited_for)
-            kill_group(&child);
+        end_group(&child);
     }
     end_line(&child);
     close_pipe(&child.out);

@@ -36,10 +36,11 @@ struct cr_process_end {
 
 /* Blocks until it ended; not in the loop's thread. Standard input is empty, standard output is appended to out (secret,
  * when out is), standard error is only kept as its last line. The child has no other file descriptor of ours, default
- * signals, no mask and a process group of its own; what it leaves running is left alone when it ends by itself. At the
- * time-out, when it says more than max_output, or when cancelled, the whole group is killed. True when it ended by
- * itself, whatever its status. False: NotFound or Forbidden (cannot be executed), Transient (time-out, no resources),
- * Invalid (too much output), Cancelled; end->last_words is set then, too. Any thread. */
+ * signals, no mask and a process group of its own; what it leaves running is left alone when it ends by itself, and
+ * reaped by a later call if it becomes a child of ours. At the time-out, when it says more than max_output, or when
+ * cancelled, the whole group is killed. True when it ended by itself, whatever its status. False: NotFound or Forbidden
+ * (cannot be executed), Transient (time-out, no resources), Invalid (too much output), Cancelled; end->last_words is
+ * set then, too. Any thread. */
 bool cr_process_run(const struct cr_process *process, struct cr_buf *out, struct cr_process_end *end,
                     struct cr_error *err) CR_MUST_USE;
 

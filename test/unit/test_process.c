@@ -1,5 +1,6 @@
 #include "sys/process.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -10,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -196,6 +199,50 @@ static void what_it_leaves_running_holds_nothing_up_and_goes_on(void **state)
     kill(left, SIGKILL);
 }
 
+/* As the first process of a container, to which come those whose parent has ended. */
+static void become_parent_of_orphans(bool on)
+{
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, on), 0);
+}
+
+static void assert_no_children(void)
+{
+    errno = 0;
+    pid_t pid = waitpid(-1, NULL, WNOHANG);
+    if (pid >= 0 || errno != ECHILD)
+        fail_msg("process %d waits to be reaped (0: one runs)", (int)pid);
+}
+
+static void what_is_killed_with_it_is_reaped(void **state)
+{
+    (void)state;
+    become_parent_of_orphans(true);
+    CR_CLEANUP(output) struct output t = run("sleep 600 & sleep 600 & echo $!; wait", 1000, 1000, -1);
+    become_parent_of_orphans(false);
+    assert_false(t.ok);
+    assert_killed(&t);
+    assert_no_children();
+}
+
+static void what_it_left_running_is_reaped_by_a_later_run(void **state)
+{
+    (void)state;
+    siginfo_t info;
+    become_parent_of_orphans(true);
+    CR_CLEANUP(output) struct output left = run("sleep 600 & echo $!", PLENTY_MS, 1000, -1);
+    become_parent_of_orphans(false);
+    assert_true(left.ok);
+    CR_CLEANUP(output) struct output meanwhile = run("echo", PLENTY_MS, 1000, -1);
+    assert_true(meanwhile.ok);
+    pid_t pid = (pid_t)atoi(cr_buf_text(&left.out));
+    assert_false(is_gone(pid));
+    kill(pid, SIGKILL);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    CR_CLEANUP(output) struct output later = run("echo", PLENTY_MS, 1000, -1);
+    assert_true(later.ok);
+    assert_no_children();
+}
+
 static char folder[] = "/tmp/certroll-process-XXXXXX";
 
 static char *put(const char *name, const char *text, mode_t mode)
@@ -273,6 +320,8 @@ int main(void)
         cmocka_unit_test(a_flood_of_output_is_refused_and_ended),
         cmocka_unit_test(complaints_without_end_do_not_outlast_the_time_out),
         cmocka_unit_test(what_it_leaves_running_holds_nothing_up_and_goes_on),
+        cmocka_unit_test(what_is_killed_with_it_is_reaped),
+        cmocka_unit_test(what_it_left_running_is_reaped_by_a_later_run),
         cmocka_unit_test(a_command_is_found_as_a_shell_finds_it),
         cmocka_unit_test(what_cannot_be_executed_is_reported),
     };

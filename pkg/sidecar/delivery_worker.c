@@ -54,7 +54,7 @@ static void report_delivered(const struct cr_sidecar_material *material, const s
     cr_duration_format(now->took_ms < 0 ? 0 : now->took_ms, took);
     cr_log(CR_LOG_INFO, "delivered", {"material", material->name}, {"leaf", now->delivered.leaf},
            {"trust", now->delivered.trust}, {"proven", now->leaf_proven || now->trust_proven ? "true" : "false"},
-           {"took", now->took_ms < 0 ? NULL : took}, {"ocsf", event});
+           {"took", now->took_ms < 0 ? NULL : took}, {"ocsf", event, .json = true});
 }
 
 static void report_failure(const struct cr_sidecar_material *material, const struct cr_delivery *now, const char *event)
@@ -62,7 +62,8 @@ static void report_failure(const struct cr_sidecar_material *material, const str
     char attempts[16];
     snprintf(attempts, sizeof attempts, "%u", now->attempts);
     cr_log(CR_LOG_WARN, now->state == CR_DELIVERY_REFUSED ? "refused" : "failing", {"material", material->name},
-           {"error", now->words}, {"attempts", attempts}, {"delivered", now->delivered.leaf}, {"ocsf", event});
+           {"error", now->words}, {"attempts", attempts}, {"delivered", now->delivered.leaf},
+           {"ocsf", event, .json = true});
 }
 
 static bool is_reported(const struct cr_delivery *before, const struct cr_delivery *now)

@@ -17,9 +17,11 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/strings.h"
+#include "codec/json.h"
 #include "sidecar/record.h"
 #include "support/inchild.h"
 #include "support/testcerts.h"
+#include "sys/file.h"
 
 enum { PATIENCE_MS = 60 * 1000 };
 
@@ -268,6 +270,21 @@ struct part {
     struct test_cert *before, *after;
 };
 
+static void play_part(struct part *part, void (*run)(void *part))
+{
+    part->before = test_cert_new(&(struct test_cert_spec){.cn = "a"});
+    part->after = test_cert_new(&(struct test_cert_spec){.cn = "b"});
+    begin(&part->s, "");
+    in_child(run, part);
+}
+
+static void end_part(struct part *part)
+{
+    end(&part->s);
+    test_cert_free(part->before);
+    test_cert_free(part->after);
+}
+
 /* Its owner, who is not root, may go through it and replace its files, and not read it. */
 static void follow_through_a_closed_folder(void *arg)
 {
@@ -291,14 +308,53 @@ static void follow_through_a_closed_folder(void *arg)
 static void a_folder_that_cannot_be_watched_holds_no_trigger(void **state)
 {
     (void)state;
-    struct part part = {.before = test_cert_new(&(struct test_cert_spec){.cn = "a"}),
-                        .after = test_cert_new(&(struct test_cert_spec){.cn = "b"})};
-    begin(&part.s, "");
-    in_child(follow_through_a_closed_folder, &part);
+    struct part part;
+    play_part(&part, follow_through_a_closed_folder);
     assert_int_equal(count_notified(&part.s), 1);
-    end(&part.s);
-    test_cert_free(part.before);
-    test_cert_free(part.after);
+    end_part(&part);
+}
+
+static void log_to_file(const struct scene *s)
+{
+    cr_autofree char *path = cr_asprintf("%s/log", s->folder);
+    cr_autofd int fd = open(path, O_CREAT | O_WRONLY | O_APPEND, 0600);
+    NEED(fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+}
+
+static void deliver_one_and_refuse_one(void *arg)
+{
+    const struct part *part = arg;
+    struct cr_delivery view;
+    log_to_file(&part->s);
+    put_cert(&part->s, part->before);
+    struct cr_delivery_worker *worker = start(&part->s);
+    NEED(comes_to(worker, CR_DELIVERY_DELIVERED, 0, &view));
+    put_cert(&part->s, part->after);
+    NEED(comes_to(worker, CR_DELIVERY_DELIVERED, 1, &view));
+    put(&part->s, "files/tls.key", part->before->key_pem);
+    NEED(comes_to(worker, CR_DELIVERY_REFUSED, 1, &view));
+    cr_delivery_worker_free(worker);
+}
+
+/* An object, as all others log it: who collects events reads its fields. */
+static void its_log_has_events_of_what_it_did(void **state)
+{
+    (void)state;
+    struct part part;
+    play_part(&part, deliver_one_and_refuse_one);
+    cr_autofree char *path = cr_asprintf("%s/log", part.s.folder);
+    CR_CLEANUP(cr_buf) struct cr_buf log = CR_BUF_INIT(0);
+    size_t events = 0;
+    assert_true(cr_file_read_regular(path, 1024 * 1024, &log, NULL));
+    cr_buf_puts(&log, "");
+    char *rest = NULL;
+    for (char *line = strtok_r(log.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        CR_CLEANUP(cr_json) struct cr_json *json = cr_json_parse(line, strlen(line), NULL);
+        assert_non_null(json);
+        events += cr_json_int_at(json, 0, "ocsf", "class_uid") == 5019;
+    }
+    assert_int_equal(events, 2);
+    end_part(&part);
 }
 
 static bool forbid_inotify(void)
@@ -316,13 +372,6 @@ static bool finds_other(struct cr_delivery_worker *worker, const char *leaf, str
         cr_delivery_worker_view(worker, view);
     } while (cr_streq(view->found.leaf, leaf) && cr_clock_monotonic_ms() < until);
     return !cr_streq(view->found.leaf, leaf);
-}
-
-static void log_to_file(const struct scene *s)
-{
-    cr_autofree char *path = cr_asprintf("%s/log", s->folder);
-    cr_autofd int fd = open(path, O_CREAT | O_WRONLY | O_APPEND, 0600);
-    NEED(fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
 }
 
 /* The program cannot start, perhaps for want of the second pair. */
@@ -355,14 +404,10 @@ static void wait_for_a_program_without_inotify(void *arg)
 static void without_inotify_files_are_read_again_also_before_the_program_runs(void **state)
 {
     (void)state;
-    struct part part = {.before = test_cert_new(&(struct test_cert_spec){.cn = "a"}),
-                        .after = test_cert_new(&(struct test_cert_spec){.cn = "b"})};
-    begin(&part.s, "");
-    in_child(wait_for_a_program_without_inotify, &part);
+    struct part part;
+    play_part(&part, wait_for_a_program_without_inotify);
     assert_int_equal(count_lines(&part.s, "log", "cannot be watched"), 1);
-    end(&part.s);
-    test_cert_free(part.before);
-    test_cert_free(part.after);
+    end_part(&part);
 }
 
 int main(void)
@@ -375,6 +420,7 @@ int main(void)
         cmocka_unit_test(a_record_that_is_not_one_is_none),
         cmocka_unit_test(it_ends_at_once_while_a_trigger_hangs),
         cmocka_unit_test(a_folder_that_cannot_be_watched_holds_no_trigger),
+        cmocka_unit_test(its_log_has_events_of_what_it_did),
         cmocka_unit_test(without_inotify_files_are_read_again_also_before_the_program_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

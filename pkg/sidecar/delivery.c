@@ -29,6 +29,28 @@ bool cr_delivery_same(const struct cr_delivery_digests *a, const struct cr_deliv
     return cr_streq(a->leaf, b->leaf) && cr_streq(a->chain, b->chain) && cr_streq(a->trust, b->trust);
 }
 
+/* How many parts of it may fail each for itself. */
+static size_t count_parts(const struct cr_trigger_spec *spec)
+{
+    if (spec->type == CR_TRIGGER_HAPROXY)
+        return spec->haproxy.certificates.len + spec->haproxy.ca_files.len;
+    return spec->type == CR_TRIGGER_SOCKET ? spec->socket.exchanges_len : 1;
+}
+
+/* One trigger, which takes up all or nothing. */
+static bool is_one_step(const struct cr_sidecar_material *material)
+{
+    return material->triggers_len == 1 && count_parts(material->triggers) == 1;
+}
+
+struct cr_delivery_rules cr_delivery_rules_of(const struct cr_sidecar_material *material)
+{
+    return (struct cr_delivery_rules){.triggers = material->triggers_len,
+                                      .proof = material->proof.endpoints_len > 0,
+                                      .proof_is_conclusive = is_one_step(material),
+                                      .proof_timeout_ms = material->proof.timeout_ms};
+}
+
 void cr_delivery_init(struct cr_delivery *d, const struct cr_delivery_rules *rules, uint64_t chance)
 {
     *d = (struct cr_delivery){.rules = *rules, .chance = chance | 1, .took_ms = -1};

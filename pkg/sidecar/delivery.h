@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "pki/material.h"
+#include "sidecar/config.h"
 #include "sidecar/proof.h"
 
 enum {
@@ -72,6 +73,9 @@ struct cr_delivery_rules {
     bool recorded; /* record holds what the process before has delivered; no digests: what it notified is not known */
     struct cr_delivery_digests record;
 };
+
+/* As the material's configuration has them; no record. */
+struct cr_delivery_rules cr_delivery_rules_of(const struct cr_sidecar_material *material);
 
 /* All code may read it; only the functions below change it. Times are of the wall clock; 0: never. */
 struct cr_delivery {

@@ -332,21 +332,10 @@ static void *run(void *arg)
 
 /* --- called from other threads --- */
 
-/* One trigger, which takes up all or nothing: not one that replaces several files one after the other. */
-static bool is_one_step(const struct cr_sidecar_material *material)
-{
-    const struct cr_trigger_spec *only = material->triggers;
-    return material->triggers_len == 1 &&
-           (only->type != CR_TRIGGER_HAPROXY || only->haproxy.certificates.len + only->haproxy.ca_files.len == 1);
-}
-
 static void begin(struct cr_delivery_worker *c)
 {
     const struct cr_sidecar_material *material = c->options.material;
-    struct cr_delivery_rules rules = {.triggers = material->triggers_len,
-                                      .proof = material->proof.endpoints_len > 0,
-                                      .proof_is_conclusive = is_one_step(material),
-                                      .proof_timeout_ms = material->proof.timeout_ms};
+    struct cr_delivery_rules rules = cr_delivery_rules_of(material);
     if (c->options.state_folder)
         rules.recorded = cr_record_read(c->options.state_folder, material->name, &rules.record);
     cr_delivery_init(&c->delivery, &rules, (uint64_t)cr_clock_monotonic_ns() ^ (uintptr_t)c);

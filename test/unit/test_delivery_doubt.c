@@ -176,12 +176,45 @@ static void a_chain_does_not_show(void **state)
     play_all(plays, cr_array_len(plays));
 }
 
+/* Else a part of it may have failed behind the leaf that is served. */
+static void a_leaf_is_conclusive_where_the_triggers_are_one_step(void **state)
+{
+    (void)state;
+    static const char head[] =
+        "materials: [{name: web, certificate: /c, privateKey: /k, proof: {endpoints: [{port: 1}]}, "
+        "triggers: [";
+    static const struct {
+        const char *triggers;
+        bool conclusive;
+    } cases[] = {
+        {"{type: Signal, signal: {process: nginx}}", true},
+        {"{type: Signal, signal: {process: nginx}}, {type: Signal, signal: {process: nginx}}", false},
+        {"{type: Command, command: {argv: [/reload]}}", true},
+        {"{type: Socket, socket: {address: /s, exchanges: [{send: all}]}}", true},
+        {"{type: Socket, socket: {address: /s, exchanges: [{send: one}, {send: two}]}}", false},
+        {"{type: Socket, socket: {address: /s, eachAnew: true, exchanges: [{send: one}, {send: two}]}}", false},
+        {"{type: HAProxy, haproxy: {address: /s, certificates: [a.pem]}}", true},
+        {"{type: HAProxy, haproxy: {address: /s, certificates: [a.pem, b.pem]}}", false},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        char text[512];
+        struct cr_error err = {0};
+        CR_CLEANUP(cr_sidecar_config) struct cr_sidecar_config config = {0};
+        snprintf(text, sizeof text, "%s%s]}]", head, cases[i].triggers);
+        if (!cr_sidecar_config_parse(text, strlen(text), &config, &err))
+            fail_msg("%s: %s", cases[i].triggers, err.text);
+        if (cr_delivery_rules_of(&config.materials[0]).proof_is_conclusive != cases[i].conclusive)
+            fail_msg("%s", cases[i].triggers);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_begun_is_notified_to_its_end),
         cmocka_unit_test(of_cas_that_do_not_show_the_leaf_proves_nothing),
         cmocka_unit_test(a_chain_does_not_show),
+        cmocka_unit_test(a_leaf_is_conclusive_where_the_triggers_are_one_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static bool find_by_file(const struct cr_drain_target *target, struct cr_proc *o
     struct cr_error why = {0};
     struct cr_proc named;
     *out = (struct cr_proc){0};
-    if (cr_proc_find_by_file(target->pid_file, out, &why))
+    if (cr_proc_find_by_file(target->pid_file, cr_proc_booted_wall_ms(), out, &why))
         return true;
     if (cr_proc_find(target->process, &named, NULL) && named.pid == out->pid)
         return true;

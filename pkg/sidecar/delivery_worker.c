@@ -19,6 +19,7 @@
 #include "sidecar/reading.h"
 #include "sidecar/record.h"
 #include "sidecar/trigger.h"
+#include "sys/proc.h"
 #include "tlsreload/event.h"
 #include "tlsreload/folder_watch.h"
 
@@ -100,6 +101,7 @@ struct cr_delivery_worker {
     struct cr_delivery_worker_options options;
     pthread_t thread;
     int stop_fd;
+    int64_t booted_ms; /* by the clock as it was when the worker started */
 
     /* Used by the thread only. */
     struct cr_delivery delivery;
@@ -177,7 +179,7 @@ static void pull_trigger(struct cr_delivery_worker *c, size_t index)
     const struct cr_trigger_spec *spec = &c->options.material->triggers[index];
     if (index == 0)
         keep_record(c, &(struct cr_delivery_digests){0});
-    bool good = cr_trigger_pull(spec, c->options.material, &c->reading, c->stop_fd, &err);
+    bool good = cr_trigger_pull(spec, c->options.material, &c->reading, c->booted_ms, c->stop_fd, &err);
     if (!good && err.kind == CR_ERR_CANCELLED)
         return; /* we are stopping */
     cr_trigger_name(spec, name, sizeof name);
@@ -368,6 +370,7 @@ struct cr_delivery_worker *cr_delivery_worker_start(const struct cr_delivery_wor
 {
     struct cr_delivery_worker *c = cr_new(struct cr_delivery_worker);
     c->options = *options;
+    c->booted_ms = cr_proc_booted_wall_ms();
     pthread_mutex_init(&c->lock, NULL);
     c->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     begin(c);

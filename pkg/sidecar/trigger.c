@@ -166,17 +166,18 @@ static bool is_of_the_pod(const struct cr_proc *process, const char *path, struc
                         path);
 }
 
-static bool find(const struct cr_trigger_spec *spec, struct cr_proc *out, struct cr_error *err)
+static bool find(const struct cr_trigger_job *job, struct cr_proc *out, struct cr_error *err)
 {
-    if (spec->signal.process)
-        return cr_proc_find(spec->signal.process, out, err);
-    return cr_proc_find_by_file(spec->signal.pid_file, out, err) && is_of_the_pod(out, spec->signal.pid_file, err);
+    const char *path = job->spec->signal.pid_file;
+    if (job->spec->signal.process)
+        return cr_proc_find(job->spec->signal.process, out, err);
+    return cr_proc_find_by_file(path, job->booted_ms, out, err) && is_of_the_pod(out, path, err);
 }
 
 static bool trigger_signal(const struct cr_trigger_job *job, struct cr_error *err)
 {
     struct cr_proc process;
-    return find(job->spec, &process, err) && cr_proc_signal(&process, job->spec->signal.number, err);
+    return find(job, &process, err) && cr_proc_signal(&process, job->spec->signal.number, err);
 }
 
 enum { OUTPUT_MAX = 1024 * 1024 /* which is not kept */ };
@@ -290,11 +291,12 @@ void cr_trigger_name(const struct cr_trigger_spec *spec, char *out, size_t size)
 }
 
 bool cr_trigger_pull(const struct cr_trigger_spec *spec, const struct cr_sidecar_material *material,
-                     const struct cr_reading *reading, int cancel_fd, struct cr_error *err)
+                     const struct cr_reading *reading, int64_t booted_ms, int cancel_fd, struct cr_error *err)
 {
     const struct cr_trigger_job job = {.spec = spec,
                                        .material = material,
                                        .reading = reading,
+                                       .booted_ms = booted_ms,
                                        .cancel_fd = cancel_fd,
                                        .deadline_ms = cr_clock_monotonic_ms() + spec->timeout_ms};
     return kinds[spec->type].pull(&job, err);

@@ -9,6 +9,7 @@ struct cr_trigger_job {
     const struct cr_trigger_spec *spec;
     const struct cr_sidecar_material *material;
     const struct cr_reading *reading;
+    int64_t booted_ms;
     int cancel_fd;
     int64_t deadline_ms; /* monotonic */
 };

@@ -95,8 +95,13 @@ bool cr_proc_takes(pid_t pid, int signal)
     return mask >> (signal - 1) & 1;
 }
 
+int64_t cr_proc_booted_wall_ms(void)
+{
+    return cr_clock_wall_ms() - cr_clock_boot_ms();
+}
+
 int64_t cr_proc_started_wall_ms(const struct cr_proc *process)
 {
     int64_t ticks = sysconf(_SC_CLK_TCK);
-    return cr_clock_wall_ms() - cr_clock_boot_ms() + (int64_t)process->started * 1000 / ticks;
+    return cr_proc_booted_wall_ms() + (int64_t)process->started * 1000 / ticks;
 }

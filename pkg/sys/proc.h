@@ -30,6 +30,8 @@ bool cr_proc_user(pid_t pid, uid_t *out);
  * end; and of one that ignores it nothing comes. False, too, when there is no such process. */
 bool cr_proc_takes(pid_t pid, int signal);
 
+/* When the machine started, by the wall clock: another moment after the clock was set. */
+int64_t cr_proc_booted_wall_ms(void);
 /* When it started, by the wall clock. */
 int64_t cr_proc_started_wall_ms(const struct cr_proc *process);
 

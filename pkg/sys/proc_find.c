@@ -159,16 +159,18 @@ static bool read_pid_file(const char *path, pid_t *pid, struct cr_error *err)
 }
 
 /* A pid file that its program left behind may name another process by now. */
-static bool is_stale(const char *path, const struct cr_proc *process)
+static bool is_stale(const char *path, int64_t booted_ms, const struct cr_proc *process)
 {
     struct stat info;
     if (stat(path, &info) != 0)
         return true;
     int64_t written_ms = info.st_mtim.tv_sec * 1000LL + info.st_mtim.tv_nsec / 1000000;
-    return cr_proc_started_wall_ms(process) > written_ms + STALE_MS;
+    int64_t set_forward_ms = cr_proc_booted_wall_ms() - booted_ms;
+    int64_t started_ms = cr_proc_started_wall_ms(process) - (set_forward_ms > 0 ? set_forward_ms : 0);
+    return started_ms > written_ms + STALE_MS;
 }
 
-bool cr_proc_find_by_file(const char *path, struct cr_proc *out, struct cr_error *err)
+bool cr_proc_find_by_file(const char *path, int64_t booted_ms, struct cr_proc *out, struct cr_error *err)
 {
     pid_t pid = 0;
     if (!read_pid_file(path, &pid, err))
@@ -183,7 +185,7 @@ bool cr_proc_find_by_file(const char *path, struct cr_proc *out, struct cr_error
                             "there is no process %d, which %s names: is the program running, and does the pod have "
                             "shareProcessNamespace: true?",
                             (int)pid, path);
-    if (is_stale(path, out))
+    if (is_stale(path, booted_ms, out))
         return cr_error_set(err, CR_ERR_NOT_FOUND,
                             "process %d (%s) has started after %s was written: the file is of a program that has ended",
                             (int)pid, out->name, path);

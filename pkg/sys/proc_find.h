@@ -11,10 +11,11 @@
  * with a parent of another name: the master of its workers. Never this process. Errors: NotFound, with what may be
  * missing; Conflict: several, and none is the parent of the others. */
 bool cr_proc_find(const char *name, struct cr_proc *out, struct cr_error *err) CR_MUST_USE;
-/* The process with the pid that stands on the first line of a file. Errors: NotFound (no file, no pid in it, no such
- * process, or one that is younger than the file, by the wall clock: then out is that one), Invalid (this process),
- * those of cr_file_read_regular. */
-bool cr_proc_find_by_file(const char *path, struct cr_proc *out, struct cr_error *err) CR_MUST_USE;
+/* The process with the pid that stands on the first line of a file. booted_ms: cr_proc_booted_wall_ms of a moment
+ * before: when the clock has been set forward since, the file may be older than its process only by that. Errors:
+ * NotFound (no file, no pid in it, no such process, or one that is younger than the file, by the wall clock: then out
+ * is that one), Invalid (this process), those of cr_file_read_regular. */
+bool cr_proc_find_by_file(const char *path, int64_t booted_ms, struct cr_proc *out, struct cr_error *err) CR_MUST_USE;
 
 struct cr_procs {
     struct cr_proc *items; /* owned */

@@ -93,7 +93,7 @@ static bool pull(const struct cr_trigger_spec *spec, struct cr_error *err)
     cr_buf_puts(&reading.certificate, "-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n");
     cr_buf_puts(&reading.private_key, "-----BEGIN PRIVATE KEY-----\n" PRIVATE_KEY "\n-----END PRIVATE KEY-----\n");
     cr_buf_puts(&reading.trust, "-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n");
-    return cr_trigger_pull(spec, &material, &reading, -1, err);
+    return cr_trigger_pull(spec, &material, &reading, 0, -1, err);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -114,17 +114,57 @@ static void a_pid_file_that_is_a_pipe_holds_nobody(void **state)
     snprintf(path, sizeof path, "%s/pid", folder);
     assert_int_equal(mkfifo(path, 0600), 0);
     alarm(10);
-    assert_false(cr_proc_find_by_file(path, &found, &err));
+    assert_false(cr_proc_find_by_file(path, 0, &found, &err));
     alarm(0);
     assert_int_equal(err.kind, CR_ERR_INVALID);
     unlink(path);
     rmdir(folder);
 }
 
+/* The file is written when its process begins, or long before that. */
+static void a_clock_that_was_set_makes_no_file_stale(void **state)
+{
+    (void)state;
+    enum { HOUR_MS = 3600 * 1000, SOON_MS = 1000 };
+    static const struct {
+        const char *rule;
+        int64_t set_ms;     /* since the moment before */
+        int64_t written_ms; /* after the start of the process, by the clock of now */
+        bool stale;
+    } cases[] = {
+        {"written by its process", 0, SOON_MS, false},
+        {"written by another one", 0, -HOUR_MS, true},
+        {"written by its process, then the clock was set forward", HOUR_MS, SOON_MS - HOUR_MS, false},
+        {"written by another one before that", HOUR_MS, -2 * HOUR_MS, true},
+        {"the clock was set back", -HOUR_MS, SOON_MS, false},
+        {"and back after another had written it", -HOUR_MS, -HOUR_MS, true},
+    };
+    char path[] = "/tmp/certroll-pid-XXXXXX";
+    struct cr_proc child;
+    pid_t pid = start_child();
+    cr_autofd int fd = mkstemp(path);
+    assert_true(fd >= 0 && dprintf(fd, "%d\n", (int)pid) > 0);
+    assert_true(cr_proc_read(pid, &child));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cr_proc found;
+        struct cr_error err = {0};
+        int64_t written_ms = cr_proc_started_wall_ms(&child) + cases[i].written_ms;
+        const struct timespec at = {.tv_sec = written_ms / 1000};
+        assert_int_equal(futimens(fd, (const struct timespec[]){at, at}), 0);
+        bool good = cr_proc_find_by_file(path, cr_proc_booted_wall_ms() - cases[i].set_ms, &found, &err);
+        if (good == cases[i].stale)
+            fail_msg("%s: %s", cases[i].rule, err.text);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(children_are_those_that_run), cmocka_unit_test(those_of_another_proc_are_found_by_name),
+        cmocka_unit_test(a_clock_that_was_set_makes_no_file_stale),
         cmocka_unit_test(a_pid_file_that_is_a_pipe_holds_nobody), cmocka_unit_test(another_start_is_another_process)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,7 +219,7 @@ static void it_has_its_time_and_can_be_cancelled(void **state)
     scene_must_fail(&s, CR_ERR_TRANSIENT, "no answer within");
     cr_autofd int cancel = eventfd(1, EFD_CLOEXEC);
     s.spec.timeout_ms = PATIENCE_MS;
-    assert_false(cr_trigger_pull(&s.spec, &s.material, &s.reading, cancel, &s.err));
+    assert_false(cr_trigger_pull(&s.spec, &s.material, &s.reading, 0, cancel, &s.err));
     assert_int_equal(s.err.kind, CR_ERR_CANCELLED);
 }
 

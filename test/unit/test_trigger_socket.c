@@ -186,7 +186,7 @@ static void it_can_be_cancelled(void **state)
     CR_CLEANUP(test_socket) struct test_socket *server = test_socket_new(say_nothing, NULL);
     struct cr_exchange exchanges[] = {{reload, ok}};
     CR_CLEANUP(scene) struct trigger_scene s = socket_scene(path_of(server), exchanges, 1);
-    assert_false(cr_trigger_pull(&s.spec, &s.material, &s.reading, cancel, &s.err));
+    assert_false(cr_trigger_pull(&s.spec, &s.material, &s.reading, 0, cancel, &s.err));
     assert_int_equal(s.err.kind, CR_ERR_CANCELLED);
 }
 

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "sidecar/trigger_internal.h"
 #include "support/testcerts.h"
+#include "sys/proc.h"
 
 enum { PATIENCE_MS = 20 * 1000 };
 
@@ -57,7 +58,7 @@ CR_DEFINE_DISPOSE(scene, struct trigger_scene, scene_dispose)
 static inline bool scene_pull(struct trigger_scene *s)
 {
     s->err = (struct cr_error){0};
-    return cr_trigger_pull(&s->spec, &s->material, &s->reading, -1, &s->err);
+    return cr_trigger_pull(&s->spec, &s->material, &s->reading, cr_proc_booted_wall_ms(), -1, &s->err);
 }
 
 static inline void scene_must_pull(struct trigger_scene *s)

@@ -128,20 +128,34 @@ static void forget_reading(struct cr_delivery_worker *c)
     c->reading = (struct cr_reading){0};
 }
 
+static bool take_reading(struct cr_delivery_worker *c, struct cr_delivery_digests *found, struct cr_error *err)
+{
+    enum cr_material_problem problem;
+    forget_reading(c);
+    bool good = cr_reading_take(c->options.material, cr_clock_wall_ms(), &c->reading, &problem, err);
+    cr_sidecar_metrics_count(c->options.metrics->readings, c->options.material->name, good);
+    if (good)
+        cr_delivery_digests(&c->reading.material, found);
+    return good;
+}
+
 static void read_files(struct cr_delivery_worker *c)
 {
     struct cr_error err = {0};
-    enum cr_material_problem problem;
     struct cr_delivery_digests found;
-    forget_reading(c);
-    bool good = cr_reading_take(c->options.material, cr_clock_wall_ms(), &c->reading, &problem, &err);
-    cr_sidecar_metrics_count(c->options.metrics->readings, c->options.material->name, good);
-    if (!good) {
+    if (take_reading(c, &found, &err))
+        cr_delivery_read(&c->delivery, &found, now_of());
+    else
         cr_delivery_refuse(&c->delivery, err.text, now_of());
-        return;
-    }
-    cr_delivery_digests(&c->reading.material, &found);
-    cr_delivery_read(&c->delivery, &found, now_of());
+}
+
+/* After a look they are read again. False: the files are others by now. */
+static bool has_texts(struct cr_delivery_worker *c)
+{
+    struct cr_delivery_digests found;
+    if (cr_reading_has_texts(&c->reading))
+        return true;
+    return take_reading(c, &found, NULL) && cr_delivery_same(&found, &c->delivery.found);
 }
 
 static void make_outputs(struct cr_delivery_worker *c)
@@ -177,6 +191,10 @@ static void pull_trigger(struct cr_delivery_worker *c, size_t index)
     struct cr_error err = {0};
     char name[128];
     const struct cr_trigger_spec *spec = &c->options.material->triggers[index];
+    if (!has_texts(c)) {
+        cr_delivery_changed(&c->delivery);
+        return;
+    }
     if (index == 0)
         keep_record(c, &(struct cr_delivery_digests){0});
     bool good = cr_trigger_pull(spec, c->options.material, &c->reading, c->booted_ms, c->stop_fd, &err);
@@ -213,6 +231,8 @@ static void finish_step(struct cr_delivery_worker *c, const struct cr_delivery *
     }
     if (idle || c->delivery.phase == CR_PHASE_READ) /* it failed: the key is not kept until the next attempt */
         forget_reading(c);
+    else if (c->delivery.phase == CR_PHASE_LOOK || c->delivery.phase == CR_PHASE_PROVE) /* for as long as it takes */
+        cr_reading_drop_texts(&c->reading);
     delivery_report(&c->options, before, &c->delivery);
     publish(c);
 }

@@ -8,10 +8,20 @@ enum { FILES = 3, FILE_MAX = 1024 * 1024 /* bytes, as cr_material_parse has it *
 
 void cr_reading_dispose(struct cr_reading *reading)
 {
+    cr_reading_drop_texts(reading);
+    cr_material_dispose(&reading->material);
+}
+
+void cr_reading_drop_texts(struct cr_reading *reading)
+{
     cr_buf_dispose(&reading->certificate);
     cr_buf_dispose(&reading->private_key);
     cr_buf_dispose(&reading->trust);
-    cr_material_dispose(&reading->material);
+}
+
+bool cr_reading_has_texts(const struct cr_reading *reading)
+{
+    return reading->certificate.len || reading->trust.len;
 }
 
 /* What is configured and empty is another thing than what is not part of the material. */

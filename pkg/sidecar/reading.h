@@ -13,6 +13,10 @@ struct cr_reading {
 void cr_reading_dispose(struct cr_reading *reading);
 CR_DEFINE_DISPOSE(cr_reading, struct cr_reading, cr_reading_dispose)
 
+/* Wipes the PEM texts; what was checked stays. */
+void cr_reading_drop_texts(struct cr_reading *reading);
+bool cr_reading_has_texts(const struct cr_reading *reading);
+
 /* Reads and checks: key and certificate match, everything parses, nothing is expired. *problem says what is wrong with
  * material that was read (CR_MATERIAL_OK: it could not be read). now_ms: wall clock. Errors: as cr_snapshot_read and
  * cr_material_parse, with paths. out need not be initialised, and holds nothing on failure. Any thread. */

@@ -21,6 +21,7 @@
 #include "sidecar/record.h"
 #include "support/inchild.h"
 #include "support/testcerts.h"
+#include "support/testserver.h"
 #include "sys/file.h"
 
 enum { PATIENCE_MS = 60 * 1000 };
@@ -410,6 +411,37 @@ static void without_inotify_files_are_read_again_also_before_the_program_runs(vo
     end_part(&part);
 }
 
+/* So no key is kept while the program is looked at, however long that takes. */
+static void the_files_are_read_again_for_a_trigger_after_a_look(void **state)
+{
+    (void)state;
+    struct scene s;
+    begin(&s, "");
+    CR_CLEANUP(test_cert) struct test_cert *a = test_cert_new(&(struct test_cert_spec){.cn = "a"});
+    CR_CLEANUP(test_cert) struct test_cert *b = test_cert_new(&(struct test_cert_spec){.cn = "b"});
+    CR_CLEANUP(test_server) struct test_server *server = test_server_new(&(struct test_server_options){.cert = b});
+    char loopback[] = "127.0.0.1";
+    struct cr_proof_endpoint endpoint = {.address = loopback, .port = test_server_port(server)};
+    struct cr_sidecar_material material = *s.options.material;
+    material.proof.endpoints = &endpoint;
+    material.proof.endpoints_len = 1;
+    material.proof.timeout_ms = PATIENCE_MS;
+    s.options.material = &material;
+    put_cert(&s, a);
+    struct cr_delivery_worker *worker = start(&s);
+    wait_for(worker, CR_DELIVERY_PENDING, 1);
+    while (!count_notified(&s))
+        wait_for(worker, CR_DELIVERY_PENDING, 1);
+    CR_CLEANUP(cr_buf) struct cr_buf page = CR_BUF_INIT(0);
+    cr_metrics_write(s.metrics, &page);
+    assert_non_null(
+        strstr(cr_buf_text(&page), "certroll_sidecar_readings_total{material=\"web\",result=\"success\"} 2\n"));
+    test_server_swap(server, a);
+    wait_for(worker, CR_DELIVERY_DELIVERED, 1);
+    cr_delivery_worker_free(worker);
+    end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -420,6 +452,7 @@ int main(void)
         cmocka_unit_test(a_record_that_is_not_one_is_none),
         cmocka_unit_test(it_ends_at_once_while_a_trigger_hangs),
         cmocka_unit_test(a_folder_that_cannot_be_watched_holds_no_trigger),
+        cmocka_unit_test(the_files_are_read_again_for_a_trigger_after_a_look),
         cmocka_unit_test(its_log_has_events_of_what_it_did),
         cmocka_unit_test(without_inotify_files_are_read_again_also_before_the_program_runs),
     };

@@ -146,12 +146,33 @@ static void trust_alone_is_a_material(void **state)
     end(&f);
 }
 
+static void a_look_needs_no_texts(void **state)
+{
+    (void)state;
+    struct files f;
+    begin(&f);
+    CR_CLEANUP(test_cert) struct test_cert *leaf = test_cert_new(&(struct test_cert_spec){.cn = "l"});
+    put(f.certificate, leaf->cert_pem);
+    put(f.private_key, leaf->key_pem);
+    const struct cr_sidecar_material material = {.certificate = f.certificate, .private_key = f.private_key};
+    enum cr_material_problem problem;
+    CR_CLEANUP(cr_reading) struct cr_reading reading;
+    assert_true(cr_reading_take(&material, cr_clock_wall_ms(), &reading, &problem, NULL));
+    assert_true(cr_reading_has_texts(&reading));
+    cr_reading_drop_texts(&reading);
+    assert_false(cr_reading_has_texts(&reading));
+    assert_null(reading.private_key.data);
+    assert_true(reading.material.has_leaf);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(digests_are_those_of_the_secret),
         cmocka_unit_test(what_cannot_be_used_is_refused_with_its_path),
         cmocka_unit_test(trust_alone_is_a_material),
+        cmocka_unit_test(a_look_needs_no_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -200,6 +200,8 @@ static bool is_proven(const struct cr_delivery *d)
 
 void cr_delivery_changed(struct cr_delivery *d)
 {
+    if (d->phase == CR_PHASE_TRIGGER && d->trigger == 0)
+        d->attempts--; /* none was pulled */
     go(d, CR_PHASE_READ);
 }
 

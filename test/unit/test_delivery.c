@@ -307,6 +307,29 @@ static void the_page_has_what_was_seen(void **state)
     assert_string_equal(s.d.served, b.leaf);
 }
 
+static void triggers_that_were_not_pulled_are_no_attempt(void **state)
+{
+    (void)state;
+    const struct play play = {"",
+                              blind,
+                              {DELIVERED_A,
+                               {"rest", "event", NULL},
+                               {"read", "B", NULL},
+                               {"output", "ok", NULL},
+                               {"trigger 0", "event", NULL},
+                               {"read", "B", NULL},
+                               {"output", "ok", NULL},
+                               {"trigger 0", "ok", NULL},
+                               {"trigger 1", "event", NULL},
+                               {"read", "B", NULL},
+                               {"output", "ok", NULL},
+                               {"trigger 0", "ok", NULL},
+                               {"trigger 1", "ok", "Delivered"}}};
+    struct stage s;
+    play_run(&play, &s);
+    assert_int_equal(s.d.attempts, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +340,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_used_stops_everything),
         cmocka_unit_test(the_waits_grow_and_differ),
         cmocka_unit_test(the_page_has_what_was_seen),
+        cmocka_unit_test(triggers_that_were_not_pulled_are_no_attempt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

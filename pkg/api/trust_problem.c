@@ -22,6 +22,7 @@ static const struct row {
     [CR_TRUST_OTHER_WRITER] = {"OtherWriter"},
     [CR_TRUST_KEYSTORE_PASSWORD] = {"KeystorePassword", .may_come = true},
     [CR_TRUST_FORBIDDEN] = {"Forbidden"},
+    [CR_TRUST_CANNOT_READ] = {"CannotRead"},
     [CR_TRUST_INVALID] = {"Invalid"},
     [CR_TRUST_KEY_NOT_ACCEPTED] = {"KeyNotAccepted"},
     [CR_TRUST_SOURCE_NOT_FOUND] = {"SourceNotFound", .may_come = true},

@@ -28,6 +28,7 @@ enum cr_trust_reason {
     CR_TRUST_OTHER_WRITER,      /* "OtherWriter": another controller writes it as well */
     CR_TRUST_KEYSTORE_PASSWORD, /* "KeystorePassword": the password of its keystore is missing */
     CR_TRUST_FORBIDDEN,         /* "Forbidden": the operator has no right to write it */
+    CR_TRUST_CANNOT_READ,       /* "CannotRead": it, or its source, is there with more values than are read */
     CR_TRUST_INVALID,           /* "Invalid": it cannot be made, or the API server refuses it for another reason */
     /* The leaf, or where it comes from. */
     CR_TRUST_KEY_NOT_ACCEPTED, /* "KeyNotAccepted": a consumer takes no key of its kind */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +17,10 @@ sys.path[:0] = [str(ROOT / "test" / "support"), str(ROOT / "hack" / "lib")]
 
 from certroll_dev.demo.api import API  # noqa: E402
 from certroll_dev.demo.cluster import LocalCluster  # noqa: E402
-from domains import OWNER, Domains, authority, certificates, issue, object_status, verifies  # noqa: E402
+from domains import OWNER, Domains, authority, certificates, conditions, issue, object_status, verifies  # noqa: E402
 
 _CONSENT = "certroll.dev/trust-domains"
+_VALUES_MAX = 100_000  # CR_OBJECT_VALUES_MAX
 _WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
 pytestmark = pytest.mark.timeout(300)
@@ -92,6 +94,38 @@ def test_publishes_where_a_selector_matches_and_the_namespace_consents(
 
     control_plane.kubectl("label", "namespace", namespace, f"mesh={namespace}")
     wait_until("the bundle is where the label is new", lambda: bundle(domains, namespace) == bundle(domains, team))
+
+
+def test_what_one_namespace_has_more_of_than_is_read_stops_no_other(
+    control_plane: ControlPlane, domains: Domains, namespace: str, team: str, tmp_path: Path
+) -> None:
+    for each in (namespace, team):
+        consent(control_plane, each, namespace)
+    create(
+        domains, namespace,
+        leaves=[{"name": "server", "namespace": namespace, "source": issue()}],
+        trustTargets=[{"kind": "ConfigMap", "name": "trust", "namespace": each} for each in (namespace, team)],
+    )  # fmt: skip
+    wait_until("all is published", lambda: domains.secret("server") and bundle(domains, namespace) and bundle(domains, team))
+    before = domains.secret("server")["tls.crt"]
+
+    fill(control_plane, team, tmp_path / "patch.json")
+    domains.merge(namespace, rotate={"token": "another", "what": "Leaves"})
+    wait_until("another leaf is published", lambda: domains.secret("server")["tls.crt"] != before)
+    found = domains.wait(
+        "refused", lambda domain: object_status(domain, "trust", team).get("problem", {}).get("reason") == "CannotRead", name=namespace
+    )
+    assert f"ConfigMap {team}/trust" in object_status(found, "trust", team)["problem"]["message"]
+    assert conditions(found)["Ready"] == ("True", "Accepted")
+
+
+def fill(plane: ControlPlane, namespace: str, file: Path) -> None:
+    """Gives its ConfigMap more values than are read. Beside a record of who has written each, etcd would not take so many."""
+    for first in range(0, _VALUES_MAX, _VALUES_MAX // 4):
+        keys = {f"{number:x}": "" for number in range(first, first + _VALUES_MAX // 4)}
+        for patch in ({"data": keys}, {"metadata": {"managedFields": [{}]}}):
+            file.write_text(json.dumps(patch))
+            plane.kubectl("patch", "configmap", "trust", "--namespace", namespace, "--type=merge", f"--patch-file={file}")
 
 
 def test_a_webhook_s_bundle_with_its_owner_s_consent(control_plane: ControlPlane, domains: Domains, namespace: str) -> None:

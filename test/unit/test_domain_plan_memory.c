@@ -859,6 +859,72 @@ static void no_wait_for_what_was_deleted_without_consent(void **state)
     assert_string_equal(got, "0:ba=I:bs");
 }
 
+/* What one namespace can do to all others by an object with more values than are read. */
+static void what_cannot_be_read_has_the_readers_that_it_had(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule, *expected, *waits;
+        bool was_ours, is_ca_bundle;
+    } rows[] = {
+        {"it was ours", "", "ConfigMap ns/o1, which cannot be read now", .was_ours = true},
+        {"it was a caBundle", "", "ConfigMap ns/o1, which cannot be read now", .was_ours = true, .is_ca_bundle = true},
+        {"it never was", "0:ba=I:bs", NULL},
+    };
+    for (size_t i = 0; i < cr_array_len(rows); i++) {
+        static const struct plan_case c = {
+            .spec = "issue staging", .cas = "AB", .objects = {{"ba", "1a", "*"}, {"ba", NULL, "*"}}};
+        CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+        CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+        s->objects[1].found = false;
+        s->objects[1].evidence = NULL;
+        s->objects[1].refused = CR_TRUST_CANNOT_READ;
+        s->objects[1].refused_text = "it has too many values";
+        memset(s->bundles[1], 0, sizeof s->bundles[1]);
+        if (rows[i].is_ca_bundle)
+            s->targets[1].kind = CR_TARGET_VALIDATING_WEBHOOK;
+        if (!rows[i].was_ours)
+            *s->status.objects[1].trust = '\0';
+        go_on(s, 1000, &plan);
+        go_on(s, 1000, &plan);
+        cr_autofree char *got = describe(s, &plan);
+        if (!cr_streq(got, rows[i].expected))
+            fail_msg("%s: %s", rows[i].rule, got);
+        if (rows[i].waits)
+            assert_non_null(strstr(cr_or_empty(plan.status.objects[0].waits_for), rows[i].waits));
+        assert_true(condition(&plan.status, "Ready")->status);
+        assert_string_equal(condition(&plan.status, "Degraded")->reason, "CannotRead");
+        assert_int_equal(condition(&plan.status, "RetirementPending")->status, rows[i].was_ours);
+    }
+}
+
+static void what_cannot_be_read_keeps_the_cas_of_before_and_holds_no_renewal(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule, *spec, *leaf, *expected;
+    } rows[] = {
+        {"no CA is retired", "issue converged", "1b", ""},
+        {"a leaf is renewed", "issue converged", "1b~", "0:ba=I:bs"},
+        {"a distrusted CA stays", "issue distrust-a", "1b", ""},
+        {"until the deadline", "issue distrust-a overdue", "1b", "0:b"},
+    };
+    for (size_t i = 0; i < cr_array_len(rows); i++) {
+        const struct plan_case c = {
+            .spec = rows[i].spec, .cas = "aB", .objects = {{"ba", rows[i].leaf, "*"}, {"ba", NULL, "*"}}};
+        CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+        CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+        s->objects[1].found = false;
+        s->objects[1].evidence = NULL;
+        s->objects[1].refused = CR_TRUST_CANNOT_READ;
+        go_on(s, 1000, &plan);
+        go_on(s, 1000, &plan);
+        cr_autofree char *got = describe(s, &plan);
+        if (!cr_streq(got, rows[i].expected))
+            fail_msg("%s: %s", rows[i].rule, got);
+    }
+}
+
 static void what_cannot_be_read_stops_all(void **state)
 {
     (void)state;
@@ -1029,6 +1095,8 @@ int main(void)
         cmocka_unit_test(what_was_deleted_has_readers_and_is_recreated_first),
         cmocka_unit_test(a_new_leaf_waits_for_a_deleted_target_that_may_not_be_written),
         cmocka_unit_test(no_wait_for_what_was_deleted_without_consent),
+        cmocka_unit_test(what_cannot_be_read_has_the_readers_that_it_had),
+        cmocka_unit_test(what_cannot_be_read_keeps_the_cas_of_before_and_holds_no_renewal),
         cmocka_unit_test(what_cannot_be_read_stops_all),
         cmocka_unit_test(when_a_certificate_is_renewed),
         cmocka_unit_test(a_leaf_that_ends_with_its_ca_is_not_issued_again_and_again),

@@ -480,6 +480,84 @@ static void what_cannot_be_read_is_reported_with_its_name(void **state)
     scene_end(&s);
 }
 
+static struct cr_json *more_than_is_read(void)
+{
+    struct cr_json *values = cr_json_new_array();
+    struct cr_json *object = cr_json_new_object();
+    for (size_t i = 0; i < CR_OBJECT_VALUES_MAX; i++)
+        cr_json_add(values, cr_json_new_bool(true));
+    cr_json_set(object, "data", values);
+    return object;
+}
+
+#define IN_A_AND_B                                                                                                     \
+    MIRROR_IN_A ", trustTargets: [{kind: ConfigMap, name: trust, namespace: a}, {kind: ConfigMap, name: trust, "       \
+                "namespace: b}]"
+
+static void what_one_namespace_has_more_of_than_is_read_stops_no_other(void **state)
+{
+    (void)state;
+    AUTO_CERT ca = make_ca(.cn = "ca");
+    AUTO_CERT leaf = make(.cn = "web", .issuer = ca);
+    static const struct {
+        const char *rule;
+        bool consents;
+        enum cr_trust_reason reason;
+        const char *words;
+    } rows[] = {
+        {"where it publishes", true, CR_TRUST_CANNOT_READ, "cannot read ConfigMap b/trust: "},
+        {"where it may not publish", false, CR_TRUST_NO_CONSENT, "namespace b has not consented"},
+    };
+    for (size_t i = 0; i < cr_array_len(rows); i++) {
+        struct domain_scene s;
+        struct cr_error err = {0};
+        scene_begin(&s, "ClusterTrustDomain", IN_A_AND_B);
+        cr_strvec_add(&s.namespaces, "a");
+        cr_strvec_add(&s.namespaces, "b");
+        cr_strvec_add(&s.consenting, rows[i].consents ? "b" : "nobody");
+        cr_strvec_add(&s.consenting, "a");
+        fake_store_put(&s.store, SECRET_PATH("a", "issued"),
+                       scene_secret(NULL, leaf->cert_pem, leaf->key_pem, ca->cert_pem));
+        fake_store_put(&s.store, CONFIGMAP_PATH("b", "trust"), more_than_is_read());
+        scene_look(&s);
+        size_t at = scene_object(&s, "ConfigMap", "b", "trust");
+        const struct cr_domain_object *view = &s.world.objects[at];
+        if (view->refused != rows[i].reason || !strstr(cr_or_empty(view->refused_text), rows[i].words))
+            fail_msg("%s: %s", rows[i].rule, cr_or_empty(view->refused_text));
+        assert_false(view->found);
+        assert_false(scene_write(&s, (struct cr_domain_write){.object = at}, &err));
+        assert_int_equal(s.store.writes.len, 0);
+        assert_true(scene_view(&s, "Secret", "a", "web")->source.found);
+        scene_must_write(&s, (struct cr_domain_write){.object = scene_object(&s, "ConfigMap", "a", "trust")});
+        scene_end(&s);
+    }
+}
+
+static void what_a_leaf_is_made_of_and_cannot_be_read_holds_it_alone(void **state)
+{
+    (void)state;
+    AUTO_CERT ca = make_ca(.cn = "ca");
+    AUTO_CERT leaf = make(.cn = "web", .issuer = ca);
+    struct domain_scene s;
+    scene_begin(&s, "TrustDomain",
+                "leaves: [{name: web, source: {type: Mirror, mirror: {secretName: issued}}}, {name: api, keystore: "
+                "{passwordSecretRef: {name: password}}, source: {type: Mirror, mirror: {secretName: good}}}]");
+    fake_store_put(&s.store, SECRET_PATH("ns", "issued"), more_than_is_read());
+    fake_store_put(&s.store, SECRET_PATH("ns", "password"), more_than_is_read());
+    fake_store_put(&s.store, SECRET_PATH("ns", "good"),
+                   scene_secret(NULL, leaf->cert_pem, leaf->key_pem, ca->cert_pem));
+    scene_look(&s);
+    const struct cr_domain_object *web = scene_view(&s, "Secret", "ns", "web");
+    const struct cr_domain_object *api = scene_view(&s, "Secret", "ns", "api");
+    assert_int_equal(web->refused, CR_TRUST_FINE);
+    assert_int_equal(web->source.problem, CR_TRUST_CANNOT_READ);
+    assert_non_null(strstr(web->source.problem_text, "cannot read Secret ns/issued: "));
+    assert_int_equal(api->refused, CR_TRUST_KEYSTORE_PASSWORD);
+    assert_non_null(strstr(api->refused_text, "cannot read Secret ns/password: "));
+    assert_true(api->source.found);
+    scene_end(&s);
+}
+
 static void too_many_objects_are_refused(void **state)
 {
     (void)state;
@@ -552,6 +630,8 @@ int main(void)
         cmocka_unit_test(what_was_published_where_consent_has_gone_is_looked_at_while_a_ca_is_distrusted),
         cmocka_unit_test(what_a_domain_reads_and_keeps_is_no_place_to_publish),
         cmocka_unit_test(what_cannot_be_read_is_reported_with_its_name),
+        cmocka_unit_test(what_one_namespace_has_more_of_than_is_read_stops_no_other),
+        cmocka_unit_test(what_a_leaf_is_made_of_and_cannot_be_read_holds_it_alone),
         cmocka_unit_test(too_many_objects_are_refused),
         cmocka_unit_test(a_ca_that_cannot_sign_says_why),
     };

@@ -66,7 +66,7 @@ _LIMITS = (
     _Limit("", "looks at a leaf", "pkg/pki/bundle_cutoff.h", "CR_CUTOFF_LOOKS_MAX", _BUNDLE),
     _Limit("Secrets of a namespace that wait to be read", "bytes", "pkg/cluster/secret_reader.h", "CR_SECRET_READER_NAMESPACE_BYTES_MAX", _WAITS),
     _Limit("of all namespaces", "bytes", "pkg/cluster/secret_reader.h", "CR_SECRET_READER_BYTES_MAX", _WAITS),
-    _Limit("any API object", "JSON values", "pkg/kube/object.h", "CR_OBJECT_VALUES_MAX", _OBJECT),
+    _Limit("any API object", "JSON values", "pkg/kube/object.h", "CR_OBJECT_VALUES_MAX", _OBJECT + "; a trust domain writes nothing there (`CannotRead`)"),
     _Limit("", "bytes of an event", "pkg/kube/watch.c", "MAX_FRAME", _OBJECT),
     _Limit("", "bytes of a page of a list", "pkg/kube/watch.c", "MAX_PAGE", "the next page has half as many objects"),
     _Limit("the answer to a request", "bytes", "pkg/net/http_internal.h", "CR_HTTP_MAX_BODY", "the request fails"),

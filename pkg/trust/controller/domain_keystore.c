@@ -33,6 +33,8 @@ char *cr_domain_keystore_refuse(const struct cr_domain_objects *objects, const s
     const struct cr_domain_keystore *spec = &cr_domain_item_leaf(objects, item)->keystore;
     if (!spec->set)
         return NULL;
+    if (item->password_unread)
+        return cr_asprintf("the password of the keystore: %s", item->password_unread);
     if (!item->password)
         return cr_asprintf("Secret %s/%s with the password of the keystore is not there", item->ns,
                            spec->password_secret);

@@ -185,6 +185,8 @@ static void view_source(struct cr_domain_objects *objects, struct cr_domain_item
 {
     const struct place place = {objects, &item->mirrored, out};
     begin(&place);
+    if (item->source_unread)
+        refuse(&place, CR_TRUST_CANNOT_READ, cr_strdup(item->source_unread));
     if (!item->source)
         return;
     CR_CLEANUP(cr_stored_leaf) struct cr_stored_leaf leaf = {0};

@@ -228,6 +228,8 @@ static void dispose_item(struct cr_domain_item *item)
     cr_json_free_secret(item->object);
     cr_json_free_secret(item->source);
     cr_json_free_secret(item->password);
+    free(item->source_unread);
+    free(item->password_unread);
     free(item->closed_text);
     free(item->ns);
     free(item->name);

@@ -33,6 +33,8 @@ struct cr_domain_item {
     struct cr_json *object;
     struct cr_json *source;   /* MIRROR */
     struct cr_json *password; /* of a keystore */
+    /* In words, why these could not be read, though they are there; NULL: they were, or are not there. */
+    char *source_unread, *password_unread;
 
     /* The view. */
     enum cr_trust_reason refused;

@@ -49,8 +49,8 @@ struct cr_domain_leaf_view {
 struct cr_domain_object {
     const char *kind, *ns, *name;
     bool is_leaf;
-    size_t spec; /* index into leaves or targets */
-    bool found;
+    size_t spec;                  /* index into leaves or targets */
+    bool found;                   /* it is there, and was read */
     const char *version;          /* the resourceVersion of what is there; NULL: nothing is */
     enum cr_trust_reason refused; /* why it may not be written; CR_TRUST_FINE: it may */
     const char *refused_text;     /* in words */

@@ -61,7 +61,7 @@ struct domain_ctx {
 bool cr_domain_is_foreign(const struct cr_domain_object *object);
 /* A caBundle of an object that others create. */
 bool cr_domain_is_ca_bundle(const struct domain_ctx *ctx, const struct cr_domain_object *object);
-/* It was ours and has been deleted: its readers have what was there, until it is created again. */
+/* It was ours and has been deleted, or cannot be read: its readers have what was there, until it is there again. */
 bool cr_domain_is_missed(const struct domain_ctx *ctx, size_t object);
 /* Ours, with something that consumers may read. */
 bool cr_domain_is_there(const struct domain_ctx *ctx, size_t object);

@@ -27,12 +27,22 @@ bool cr_domain_is_ca_bundle(const struct domain_ctx *ctx, const struct cr_domain
     return !object->is_leaf && cr_trust_target_is_ca_bundle(ctx->world->domain->targets[object->spec].kind);
 }
 
-/* An object with its consent withdrawn, or in a namespace that is gone with its pods, waits for nothing of ours. */
+/* An object with its consent withdrawn, or in a namespace that is gone with its pods, waits for nothing of ours. Nor
+ * does a caBundle without its object: no API server reads it. */
 bool cr_domain_is_missed(const struct domain_ctx *ctx, size_t at)
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];
-    return !object->found && *ctx->plan->status.objects[at].trust && !cr_domain_is_ca_bundle(ctx, object) &&
-           object->refused != CR_TRUST_NO_CONSENT && object->refused != CR_TRUST_NAMESPACE_MISSING;
+    if (object->found || !*ctx->plan->status.objects[at].trust)
+        return false;
+    switch (object->refused) {
+    case CR_TRUST_CANNOT_READ:
+        return true;
+    case CR_TRUST_NO_CONSENT:
+    case CR_TRUST_NAMESPACE_MISSING:
+        return false;
+    default:
+        return !cr_domain_is_ca_bundle(ctx, object);
+    }
 }
 
 /* What cannot be read (no evidence, then) may have readers as well. */

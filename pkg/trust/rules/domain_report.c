@@ -35,6 +35,10 @@ static char *leaf_waits_for(const struct domain_ctx *ctx, const struct domain_le
         return cr_asprintf("its next leaf would not be trusted by those who read %s, which is not ours any more (%s): "
                            "give it back, or take it out of the spec",
                            title, cr_trust_reason_name(blocker->refused));
+    if (blocker->refused == CR_TRUST_CANNOT_READ)
+        return cr_asprintf("its next leaf would not be trusted by those who have read %s, which cannot be read now: it "
+                           "waits until that can, or is no longer published into",
+                           title);
     if (!blocker->found)
         return cr_asprintf("its next leaf would not be trusted by those who have read %s, which has been deleted: it "
                            "waits until that is there again",

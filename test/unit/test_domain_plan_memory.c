@@ -925,6 +925,33 @@ static void what_cannot_be_read_keeps_the_cas_of_before_and_holds_no_renewal(voi
     }
 }
 
+static void what_is_in_force_goes_on_beside_too_many_objects(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {.cas = "a", .objects = {{"a", "1a", "*", "2a"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    s->world.beyond = (struct cr_domain_beyond){3, "ConfigMap b/trust"};
+    go_on(s, 0, &plan);
+    assert_int_equal(plan.writes_len, 1);
+    const struct cr_condition *ready = condition(&plan.status, "Ready");
+    assert_false(ready->status);
+    assert_string_equal(ready->reason, "TooManyObjects");
+    assert_non_null(strstr(ready->message, "4 objects belong to this domain and 1 are in force"));
+    assert_non_null(strstr(ready->message, "ConfigMap b/trust and 2 more get nothing"));
+    fingerprint('2', s->objects[0].published.fingerprint);
+    go_on(s, 1000, &plan);
+    go_on(s, 1000, &plan);
+    assert_int_equal(plan.writes_len, 0);
+    assert_string_equal(condition(&plan.status, "Converged")->reason, "TooManyObjects");
+    assert_string_equal(condition(&plan.status, "Stalled")->reason, "TooManyObjects");
+    assert_string_equal(health(&plan), "Failed");
+    s->world.beyond.objects = 0;
+    go_on(s, 1000, &plan);
+    assert_string_equal(condition(&plan.status, "Ready")->reason, "Accepted");
+    assert_string_equal(health(&plan), "Current");
+}
+
 static void what_cannot_be_read_stops_all(void **state)
 {
     (void)state;
@@ -1097,6 +1124,7 @@ int main(void)
         cmocka_unit_test(no_wait_for_what_was_deleted_without_consent),
         cmocka_unit_test(what_cannot_be_read_has_the_readers_that_it_had),
         cmocka_unit_test(what_cannot_be_read_keeps_the_cas_of_before_and_holds_no_renewal),
+        cmocka_unit_test(what_is_in_force_goes_on_beside_too_many_objects),
         cmocka_unit_test(what_cannot_be_read_stops_all),
         cmocka_unit_test(when_a_certificate_is_renewed),
         cmocka_unit_test(a_leaf_that_ends_with_its_ca_is_not_issued_again_and_again),

@@ -55,6 +55,7 @@ _LIMITS = (
     _Limit("", "bytes of an entry", "pkg/pki/material.c", "MAX_ENTRY", _UNPARSABLE),
     _Limit("", "certificates of a chain", "pkg/pki/material.c", "MAX_CHAIN", _UNPARSABLE),
     _Limit("", "certificates of a bundle", "pkg/pki/material.c", "MAX_TRUST", _UNPARSABLE),
+    _Limit("a trust domain", "objects to publish into", "pkg/api/domain.h", "CR_DOMAIN_OBJECTS_MAX", "the others get nothing (`TooManyObjects`); those on its record come first"),
     _Limit("a Secret of a trust domain", "policies on it", "pkg/trust/controller/covering_policies.h", "CR_COVERING_POLICIES_MAX", "each step waits; status says so"),
     _Limit("the Secrets of a policy", "Ingresses and Gateways", "pkg/policy/controller/hosts_in_use.h", "CR_HOST_OBJECTS_MAX", _HOSTS),
     _Limit("", "hosts of one of them, for one Secret", "pkg/catalogue/usage.h", "CR_USAGE_HOSTS_MAX", _HOSTS),

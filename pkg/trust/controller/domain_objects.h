@@ -35,9 +35,9 @@ struct cr_domain_reader {
  * What else somebody has put into a ConfigMap or caBundle is no CA at hand, or whoever may edit one of them could make
  * all others trust a CA of theirs; a leaf's Secret vouches for its own where its writer could have written the source
  * or the CA Secret as well. now_ms: wall clock, for all that is made with them. Errors: what is needed cannot be read
- * for now (Transient, Forbidden: with the right that is missing), one of the domain's own Secrets is more than is read,
- * or there are too many objects (Invalid). What else is there and cannot be read or used is no error: it is in the
- * views. */
+ * for now (Transient, Forbidden: with the right that is missing), or one of the domain's own Secrets is more than is
+ * read (Invalid). What else is there and cannot be read or used is no error: it is in the views. Of more objects than
+ * CR_DOMAIN_OBJECTS_MAX those on record come first, then they go by the spec's order. */
 struct cr_domain_objects *cr_domain_objects_read(const struct cr_domain_reader *reader, const struct cr_domain *domain,
                                                  const struct cr_domain_status *status, int64_t now_ms,
                                                  struct cr_error *err) CR_MUST_USE;

@@ -89,7 +89,9 @@ struct cr_domain_objects {
     struct cr_domain_item *items;
     size_t items_len;
     struct cr_strvec without_consent; /* as cr_domain_world's */
-    struct cr_json *ca_secret;        /* as read, or written since; NULL: not there */
+    size_t beyond;                    /* as cr_domain_world's */
+    char *beyond_example;
+    struct cr_json *ca_secret; /* as read, or written since; NULL: not there */
     struct cr_json *staging;
 
     /* The view. */
@@ -119,6 +121,10 @@ static inline const struct cr_domain_leaf *cr_domain_item_leaf(const struct cr_d
 }
 bool cr_domain_item_is_secret(const struct cr_domain_item *item);
 bool cr_domain_item_is_ca_bundle(const struct cr_domain_objects *objects, const struct cr_domain_item *item);
+
+/* domain_places.c: the items, without what is there; a place that may not be written to is noted. And what is beyond.
+ */
+void cr_domain_items_list(struct cr_domain_objects *objects, const struct cr_domain_reader *reader);
 
 /* domain_read.c: all GETs. */
 bool cr_domain_items_read(struct cr_domain_objects *objects, struct cr_error *err) CR_MUST_USE;

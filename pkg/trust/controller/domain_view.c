@@ -147,6 +147,7 @@ void cr_domain_objects_view(struct cr_domain_objects *objects, struct cr_domain_
     world->objects = objects->views;
     world->objects_len = objects->items_len;
     world->without_consent = &objects->without_consent;
+    world->beyond = (struct cr_domain_beyond){objects->beyond, objects->beyond_example};
     cr_domain_authority_view(objects, &world->authority);
     world->staging_found = objects->staging && cr_domain_staging_is_ours(objects);
 }

@@ -58,15 +58,27 @@ static char *say_without_consent(const struct cr_strvec *selected)
     return text;
 }
 
+/* Owned. */
+static char *say_beyond(const struct cr_domain_world *world)
+{
+    const struct cr_domain_beyond *beyond = &world->beyond;
+    cr_autofree char *more = beyond->objects > 1 ? cr_asprintf(" and %zu more", beyond->objects - 1) : cr_strdup("");
+    return cr_asprintf("%zu objects belong to this domain and %zu are in force, first those on its record; %s%s get "
+                       "nothing: let namespaceSelector match fewer namespaces, or make several domains.",
+                       world->objects_len + beyond->objects, world->objects_len, beyond->example, more);
+}
+
 static void ready(struct domain_ctx *ctx)
 {
     if (ctx->world->domain->suspend) {
         set(ctx, "Ready", false, "Suspended", "spec.suspend is true: nothing is written.");
         return;
     }
+    bool all = !ctx->world->beyond.objects;
     cr_autofree char *without_consent = say_without_consent(ctx->world->without_consent);
-    cr_autofree char *text = cr_asprintf("The domain is valid and in force.%s", without_consent);
-    set(ctx, "Ready", true, "Accepted", text);
+    cr_autofree char *sentence = all ? cr_strdup("The domain is valid and in force.") : say_beyond(ctx->world);
+    cr_autofree char *text = cr_asprintf("%s%s", sentence, without_consent);
+    set(ctx, "Ready", all, all ? "Accepted" : CR_DOMAIN_TOO_MANY_OBJECTS, text);
 }
 
 static void rotating(struct domain_ctx *ctx)
@@ -141,6 +153,9 @@ static void converged(struct domain_ctx *ctx)
             lines_text(&lines));
     else if (pending || !is_published(ctx))
         set(ctx, "Converged", false, "NotPublished", "Not everything is published yet.");
+    else if (ctx->world->beyond.objects)
+        set(ctx, "Converged", false, CR_DOMAIN_TOO_MANY_OBJECTS,
+            "Every consumer has what is published; the condition Ready says what is not.");
     else if (!objects)
         set(ctx, "Converged", false, "NotPublished",
             "Nothing is published: the spec names no object, or namespaceSelector matches no namespace that consents "

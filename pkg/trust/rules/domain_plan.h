@@ -83,6 +83,12 @@ struct cr_domain_authority_view {          /* ISSUE */
     const char *cannot_cross_sign; /* why the old CA cannot sign the next; NULL: it can, or it was not asked for */
 };
 
+/* Where the domain would publish as well, beyond CR_DOMAIN_OBJECTS_MAX. */
+struct cr_domain_beyond {
+    size_t objects;
+    const char *example; /* "Secret ns/name": the first of them; NULL: none */
+};
+
 struct cr_domain_world {
     const struct cr_domain *domain;
     const struct cr_domain_status *status;
@@ -94,6 +100,7 @@ struct cr_domain_world {
     /* Namespaces that a target selects and that have not consented: sorted; one that several targets select is there
      * several times. NULL: none. */
     const struct cr_strvec *without_consent;
+    struct cr_domain_beyond beyond;
     struct cr_domain_authority_view authority;
     bool staging_found;
     struct cr_domain_forecast forecast;

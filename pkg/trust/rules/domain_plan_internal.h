@@ -10,6 +10,8 @@
 
 /* The reason of Distrusted while a person has to look at what spec.distrust lists. */
 #define CR_DOMAIN_UNKNOWN_CA "UnknownCA"
+/* The reason of Ready while not all objects that the spec names or selects are in force. */
+#define CR_DOMAIN_TOO_MANY_OBJECTS "TooManyObjects"
 
 /* What becomes of the leaf of one object. */
 struct domain_leaf {

@@ -94,6 +94,8 @@ static const struct cr_condition *stuck_by(const struct domain_ctx *ctx, enum cr
         return get(ctx, "Held");
     if (lists_unknown_ca(ctx))
         return get(ctx, "Distrusted");
+    if (ctx->world->beyond.objects && !ctx->world->domain->suspend)
+        return get(ctx, "Ready");
     return health == CR_HOLD_STUCK ? get(ctx, "Converged") : NULL;
 }
 

@@ -1,9 +1,9 @@
 /* Random worlds of a trust domain: pods that take up what is published when their kubelets come by, policies that say
  * so, lag, are suspended and lose their memory, CAs and sources that change in the middle of a change, objects that may
- * not be written for a while or are deleted, and an operator that is killed at any write. At every moment every pod's
- * leaf verifies against the bundle of every other; and when the world calms down, all is as wanted. The same world with
- * bundle and leaf in one write shows that this can fail. What the status claims is true of every pod at that moment,
- * also beside another writer, with caches that are old and a clock that is set back. */
+ * not be written or read for a while or are deleted, and an operator that is killed at any write. At every moment every
+ * pod's leaf verifies against the bundle of every other; and when the world calms down, all is as wanted. The same
+ * world with bundle and leaf in one write shows that this can fail. What the status claims is true of every pod at that
+ * moment, also beside another writer, with caches that are old and a clock that is set back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -55,6 +55,7 @@ struct object {
     struct pod pods[PODS];
     bool slow; /* its pods take up nothing before they are restarted */
     bool refused, suspended;
+    bool unread;                    /* it has more values than are read */
     struct cr_secret_status seen;   /* what its policy remembers */
     struct cr_policy_status cached; /* of that, as the operator has it */
     int issued[CAS];                /* how often, by which CA */
@@ -260,10 +261,17 @@ struct view {
     char names[OBJECTS][4];
 };
 
+static bool is_unread(const struct object *object)
+{
+    return object->there && object->unread;
+}
+
 static uint32_t at_hand(const struct game *g)
 {
     uint32_t all = 0;
     for (int i = 0; i < OBJECTS; i++) {
+        if (is_unread(&g->objects[i]))
+            continue;
         all |= g->objects[i].there ? g->objects[i].now.bundle : 0;
         all |= g->objects[i].source_cas | g->objects[i].source.verifies;
     }
@@ -275,7 +283,8 @@ static uint32_t in_sources(const struct game *g)
 {
     uint32_t all = 0;
     for (int i = 0; i < LEAVES; i++)
-        all |= g->objects[i].source_cas | g->objects[i].source.verifies;
+        if (!is_unread(&g->objects[i]))
+            all |= g->objects[i].source_cas | g->objects[i].source.verifies;
     return all;
 }
 
@@ -359,6 +368,18 @@ static void look_for_other_writer(struct game *g, struct view *v, int i)
         out->refused = CR_TRUST_OTHER_WRITER;
 }
 
+/* Only its name is known, and what is kept of it in staging. */
+static void view_unread(const struct object *object, struct view *v, int i)
+{
+    struct cr_domain_object *out = &v->objects[i];
+    out->found = false;
+    out->refused = CR_TRUST_CANNOT_READ;
+    out->issued_for = out->token = NULL;
+    view_leaf(v, &(struct model_leaf){0}, v->verifies[3 * i], &out->published);
+    view_leaf(v, &(struct model_leaf){0}, v->verifies[3 * i + 1], &out->source);
+    view_leaf(v, &object->previous, v->verifies[3 * i + 2], &out->previous);
+}
+
 static void view_object(struct game *g, struct view *v, int i)
 {
     struct object *object = &g->objects[i];
@@ -376,6 +397,10 @@ static void view_object(struct game *g, struct view *v, int i)
                                      .issued_for = object->is_put_back ? NULL : "spec",
                                      .wanted_for = "spec",
                                      .token = object->is_put_back ? NULL : object->token};
+    if (is_unread(object)) {
+        view_unread(object, v, i);
+        return;
+    }
     spread(v, object->there ? object->now.bundle : 0, v->bundles[i]);
     view_leaf(v, &object->now.leaf, v->verifies[3 * i], &out->published);
     view_leaf(v, &object->source, v->verifies[3 * i + 1], &out->source);
@@ -453,7 +478,7 @@ static void put_leaf(struct game *g, const struct view *v, const struct cr_domai
 static void publish(struct game *g, const struct view *v, const struct cr_domain_write *write)
 {
     struct object *object = &g->objects[write->object];
-    assert_false(object->refused);
+    assert_false(object->refused || is_unread(object));
     if (object->there && write->leaf != CR_LEAF_ACT_KEEP)
         object->before = object->now;
     object->is_put_back = object->is_put_back && write->leaf == CR_LEAF_ACT_KEEP;
@@ -728,6 +753,10 @@ static void stir(struct game *g)
     case 13:
         distrust(g);
         break;
+    case 14:
+        if (!g->naive)
+            object->unread = !object->unread;
+        break;
     default:
         break;
     }
@@ -737,7 +766,7 @@ static void calm_down(struct game *g)
 {
     trouble = false;
     for (int i = 0; i < OBJECTS; i++)
-        g->objects[i].refused = g->objects[i].suspended = false;
+        g->objects[i].refused = g->objects[i].suspended = g->objects[i].unread = false;
     if (!g->issue)
         change_sources(g, g->cas - 1, true);
     if (g->domain.rotate == CR_ROTATE_PREVIOUS_LEAVES)

@@ -791,6 +791,15 @@ static void what_was_taken_from_us_has_readers(void **state)
     }
 }
 
+/* Deleted, or not to be read. */
+static void lose(struct scene *s, size_t at, enum cr_trust_reason refused)
+{
+    s->objects[at].found = false;
+    s->objects[at].evidence = NULL;
+    s->objects[at].refused = refused;
+    memset(s->bundles[at], 0, sizeof s->bundles[at]);
+}
+
 static void what_was_deleted_has_readers_and_is_recreated_first(void **state)
 {
     (void)state;
@@ -798,9 +807,7 @@ static void what_was_deleted_has_readers_and_is_recreated_first(void **state)
         .spec = "issue staging", .cas = "AB", .objects = {{"ba", "1a", "*"}, {"ba", NULL, "a"}}};
     CR_CLEANUP(scene) struct scene *s = scene_new(&c);
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
-    s->objects[1].found = false;
-    s->objects[1].evidence = NULL;
-    memset(s->bundles[1], 0, sizeof s->bundles[1]);
+    lose(s, 1, CR_TRUST_FINE);
     go_on(s, 1000, &plan);
     assert_true(plan.record_first);
     go_on(s, 1000, &plan);
@@ -827,10 +834,7 @@ static void a_new_leaf_waits_for_a_deleted_target_that_may_not_be_written(void *
         .spec = "", .cas = "ab", .objects = {{NULL, "", NULL, .source = "2b"}, {"a", NULL, "a"}}};
     CR_CLEANUP(scene) struct scene *s = scene_new(&c);
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
-    s->objects[1].found = false;
-    s->objects[1].evidence = NULL;
-    s->objects[1].refused = CR_TRUST_FORBIDDEN;
-    memset(s->bundles[1], 0, sizeof s->bundles[1]);
+    lose(s, 1, CR_TRUST_FORBIDDEN);
     go_on(s, 1000, &plan);
     go_on(s, 1000, &plan);
     cr_autofree char *got = describe(s, &plan);
@@ -850,10 +854,7 @@ static void no_wait_for_what_was_deleted_without_consent(void **state)
         .spec = "issue staging", .cas = "AB", .objects = {{"ba", "1a", "*"}, {"ba", NULL, "a"}}};
     CR_CLEANUP(scene) struct scene *s = scene_new(&c);
     CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
-    s->objects[1].found = false;
-    s->objects[1].evidence = NULL;
-    s->objects[1].refused = CR_TRUST_NO_CONSENT;
-    memset(s->bundles[1], 0, sizeof s->bundles[1]);
+    lose(s, 1, CR_TRUST_NO_CONSENT);
     go_on(s, 1000, &plan);
     cr_autofree char *got = describe(s, &plan);
     assert_string_equal(got, "0:ba=I:bs");
@@ -876,11 +877,7 @@ static void what_cannot_be_read_has_the_readers_that_it_had(void **state)
             .spec = "issue staging", .cas = "AB", .objects = {{"ba", "1a", "*"}, {"ba", NULL, "*"}}};
         CR_CLEANUP(scene) struct scene *s = scene_new(&c);
         CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
-        s->objects[1].found = false;
-        s->objects[1].evidence = NULL;
-        s->objects[1].refused = CR_TRUST_CANNOT_READ;
-        s->objects[1].refused_text = "it has too many values";
-        memset(s->bundles[1], 0, sizeof s->bundles[1]);
+        lose(s, 1, CR_TRUST_CANNOT_READ);
         if (rows[i].is_ca_bundle)
             s->targets[1].kind = CR_TARGET_VALIDATING_WEBHOOK;
         if (!rows[i].was_ours)
@@ -914,9 +911,7 @@ static void what_cannot_be_read_keeps_the_cas_of_before_and_holds_no_renewal(voi
             .spec = rows[i].spec, .cas = "aB", .objects = {{"ba", rows[i].leaf, "*"}, {"ba", NULL, "*"}}};
         CR_CLEANUP(scene) struct scene *s = scene_new(&c);
         CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
-        s->objects[1].found = false;
-        s->objects[1].evidence = NULL;
-        s->objects[1].refused = CR_TRUST_CANNOT_READ;
+        lose(s, 1, CR_TRUST_CANNOT_READ);
         go_on(s, 1000, &plan);
         go_on(s, 1000, &plan);
         cr_autofree char *got = describe(s, &plan);

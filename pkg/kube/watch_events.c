@@ -93,7 +93,7 @@ void cr_watch_pass_over(void *arg, const struct cr_watch_head *head)
 static void notify_unreadable(const struct cr_watch *watch, const char *ns, const char *name)
 {
     cr_client_metrics_event(cr_client_metrics(watch->client), watch->resource, "too_large");
-    cr_log(CR_LOG_WARN, "an object is too large to be read: what was read of it last stays",
+    cr_log(CR_LOG_WARN, "an object is too large to be read: nothing newer is known of it",
            {"resource", watch->resource->plural}, {"namespace", ns}, {"name", name});
     if (watch->handler.on_unreadable)
         watch->handler.on_unreadable(watch->handler.arg, ns, name);

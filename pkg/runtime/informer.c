@@ -134,18 +134,34 @@ static bool keep(struct cr_informer *informer, struct cr_snapshot *snapshot)
     return !informer->options.project || informer->options.project(informer->options.arg, snapshot->json, snapshot);
 }
 
+static void replace(struct cr_informer *informer, const char *key, struct cr_packed *before, struct cr_snapshot *after)
+{
+    cr_store_put(informer->store, key, cr_store_pack(informer->store, after));
+    notify(informer, key, before, after);
+}
+
 static void take_object(struct cr_informer *informer, const char *key, struct cr_snapshot *after)
 {
     CR_CLEANUP(cr_packed) struct cr_packed *before = stored(informer, key);
     const char *version = cr_obj_resource_version(after->json);
     if (before && version && cr_streq(version, cr_packed_resource_version(before)))
         return;
-    if (!keep(informer, after)) {
+    if (keep(informer, after))
+        replace(informer, key, before, after);
+    else
         drop(informer, key);
-        return;
-    }
-    cr_store_put(informer->store, key, cr_store_pack(informer->store, after));
-    notify(informer, key, before, after);
+}
+
+static void take_unreadable(struct cr_informer *informer, const char *key, const char *ns, const char *name)
+{
+    CR_CLEANUP(cr_packed) struct cr_packed *before = stored(informer, key);
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *after = cr_snapshot_new(cr_json_new_object());
+    after->secret = informer->options.watch.secret;
+    struct cr_json *metadata = cr_json_object_in(after->json, "metadata");
+    cr_json_set_string(metadata, "name", name);
+    cr_json_set_string(metadata, "namespace", *ns ? ns : NULL);
+    informer->options.project_unreadable(informer->options.arg, after);
+    replace(informer, key, before, after);
 }
 
 static bool wants(void *arg, const char *ns, const char *name)
@@ -165,13 +181,15 @@ static void on_object(void *arg, struct cr_json *object)
     take_object(informer, key, after);
 }
 
-/* It is not gone: what the store has of it stays. */
+/* It is not gone. */
 static void on_unreadable(void *arg, const char *ns, const char *name)
 {
     struct cr_informer *informer = arg;
     cr_autofree char *key = cr_asprintf("%s/%s", ns, name);
     if (informer->seen)
         cr_strmap_set(informer->seen, key, informer);
+    if (informer->options.project_unreadable)
+        take_unreadable(informer, key, ns, name);
 }
 
 static void on_delete(void *arg, const struct cr_json *object)

@@ -22,6 +22,9 @@ struct cr_informer_options {
     /* Converts a fresh object into what is kept: snapshot->json is json already; strips it in place and may set extra.
      * False: not kept at all (as if it did not exist). Loop thread. NULL: kept whole, without managedFields. */
     bool (*project)(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
+    /* Makes of an object that is too large to be read what is kept of it, in place of what was read before: its
+     * snapshot->json has its name and namespace alone. May set extra. Loop thread. NULL: what was read last stays. */
+    void (*project_unreadable)(void *arg, struct cr_snapshot *snapshot);
     /* The store has it already. Not called when the resourceVersion is the same. Loop thread. */
     void (*on_change)(void *arg, const struct cr_change *change);
     /* Refused from now on, or no longer. Loop thread; optional. */

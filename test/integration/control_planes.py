@@ -7,6 +7,7 @@ import base64
 import hashlib
 import itertools
 import json
+import string
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -151,6 +152,15 @@ class World:
         kind = "kubernetes.io/service-account-token"
         metadata = {"name": name, "namespace": self.apps, "annotations": {"kubernetes.io/service-account.name": "default"}}
         self.plane.create({"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata, "stringData": {"token": token(key)}})
+
+    def fill(self, kind: str, name: str, *path: str) -> None:
+        """Gives one of the user's namespace more entries than are read. Records of who set which field go first: etcd has no room for both."""
+        keys = map("".join, itertools.product(string.ascii_letters + string.digits, repeat=3))
+        patch: Object = dict.fromkeys(itertools.islice(keys, 100_001), "")
+        for member in reversed(path):
+            patch = {member: patch}
+        for each in ({"metadata": {"managedFields": [{}]}}, patch):
+            self.plane.kubectl("-n", self.apps, "patch", kind, name, "--type=merge", "--patch-file=/dev/stdin", input=json.dumps(each))
 
     def key_of_secret(self, name: str) -> str:
         """"": it has no token."""

@@ -99,6 +99,33 @@ def test_a_new_signing_key_is_followed_by_token_secrets_workloads_and_the_config
         assert place.metric("certroll_control_plane_token_secrets_renewed_total 1")
 
 
+def test_what_a_user_makes_too_large_to_be_read_holds_no_rotation(place: World) -> None:
+    """The controller manager restores the data of kube-root-ca.crt, and nothing else of it."""
+    old = fake("the key before")
+    place.make_token_secret("robot-token", place.key)
+    place.fill("configmaps", "kube-root-ca.crt", "binaryData")
+    with place.agents(**{"sa.pub": [old, place.key]}):
+        place.start()
+        place.apply()
+        place.wait_converged()
+        assert place.status()["cluster"]["trusted"] == place.root
+        assert place.apps not in place.message("Converged")
+        namespaces = place.status()["namespaces"]["total"]
+
+        place.api.merge("configmaps", place.apps, "kube-root-ca.crt", {"binaryData": None})
+        place.fill("configmaps", "kube-root-ca.crt", "metadata", "labels")
+        place.fill("secrets", "robot-token", "data")
+        place.start()
+        place.wait("both to be named", lambda: place.message("Converged").count(place.apps) == 2)
+        said = place.message("Converged")
+        assert f"one is {place.apps};" in said and f"one is {place.apps}/robot-token." in said
+        assert place.condition("Converged") == ("True", "AllLoaded")
+        status = place.status()
+        assert status["cluster"]["trusted"] == place.root and status["serviceAccounts"]["removable"] == old
+        assert status["namespaces"] == {"total": namespaces - 1, "converged": namespaces - 1}
+        assert status["tokenSecrets"]["total"] == 0
+
+
 @pytest.mark.parametrize("spec", [{"mode": "Plan"}, {"suspend": True}])
 def test_plan_and_suspend_write_nothing_but_the_status(place: World, spec: dict[str, Any]) -> None:
     with place.agents() as agents:

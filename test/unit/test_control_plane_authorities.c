@@ -5,7 +5,7 @@ struct authority_case {
     const char *rule;
     const char *edits;
     const char *roots; /* what kube-root-ca.crt of two namespaces has, "a a"; "-": missing; "+a": terminating; "!a":
-                          immutable */
+                          immutable, "!": too large to be read */
     const char *words; /* "absent:2", "silent:2", "trouble:2", "secret:a", "down:2" */
     const char *cluster, *etcd, *proxy; /* trusted/pending/known/issuing/removable, as letters; NULL: as settled */
 };
@@ -32,6 +32,7 @@ static const struct authority_case cases[] = {
     {"a namespace that ends does not count", "", .roots = "a +b"},
     {"one that has a CA of its own beside it trusts both, and only that is not known", "", .roots = "a az", .cluster = "a///a/"},
     {"an immutable one stays as it is, and holds nothing up", "", .roots = "a !z"},
+    {"nor does one that is too large to be read", "", .roots = "a !"},
     {"a token Secret reads it, too", BUNDLES, .roots = "ab ab", .words = "secret:a", .cluster = "a/b/ab/a/"},
     {"one that has what no node has: not all is known", "", .words = "secret:b", .cluster = "/a//a/"},
     {"all have both", BUNDLES, .roots = "ab ab", .cluster = "ab//ab/a/b"},
@@ -110,9 +111,9 @@ static void read_roots(const char *text, struct scene_object roots[SCENE_OBJECTS
     for (size_t i = 0; i < 2; i++) {
         snprintf(roots[i].ns, sizeof roots[i].ns, "ns-%zu", i);
         roots[i].terminating = one[i][0] == '+';
-        roots[i].immutable = one[i][0] == '!';
+        roots[i].out_of_reach = one[i][0] == '!';
         snprintf(roots[i].prints, sizeof roots[i].prints, "%s",
-                 one[i][0] == '-' ? "" : one[i] + (roots[i].terminating || roots[i].immutable));
+                 one[i][0] == '-' ? "" : one[i] + (roots[i].terminating || roots[i].out_of_reach));
     }
 }
 

@@ -6,8 +6,8 @@ enum { WORKLOADS = 2 };
 struct follow_case {
     const char *rule;
     const char *edits;
-    const char *roots;   /* kube-root-ca.crt of two namespaces: "ab ab"; "!" behind it: immutable */
-    const char *secrets; /* ca.crt and key of two token Secrets: "ax ax"; key "-": none; "!" behind it: immutable */
+    const char *roots;   /* kube-root-ca.crt of two namespaces: "ab ab"; "!" behind it: out of reach */
+    const char *secrets; /* ca.crt and key of two token Secrets: "ax ax"; key "-": none; "!" likewise */
     /* "pods" and "more", which read both: "young" (began after the change), "old", "rolling", "paused" (young, and
      * stands still in a rollout), "none" (no pods), "missing", "done" (restarted for what there is) */
     const char *pods[WORKLOADS];
@@ -27,6 +27,7 @@ static const struct follow_case cases[] = {
     {"one that has not what --root-ca-file has", BUNDLE, "ab a", "abx abx", {"none", "none"}, "", "", "", "1 2 2"},
     {"one without it", "", "a -", "ax ax", {"none", "none"}, "", "", "", "1 2 2"},
     {"an immutable one: told, and not waited for", BUNDLE, "ab a!", "abx abx", {"none", "none"}, "", "", "", "1 2 2"},
+    {"one that is too large to be read: likewise", BUNDLE, "ab !", "abx abx", {"none", "none"}, "", "", "", "1 2 2"},
     {"nobody knows what they should have", "3 file ca ab ab", "a a", "ax ax", {"none", "none"}, "", "", "", "0 0 2"},
 
     /* token Secrets */
@@ -44,6 +45,8 @@ static const struct follow_case cases[] = {
      BOTH_KEYS "* file sa.key y y", "a a", "a- ay", {"none", "none"}, "", "", "", "2 1 2"},
     {"an immutable one of another key: told, and not written",
      BOTH_KEYS "* file sa.key y y", "a a", "ax! ay", {"none", "none"}, "", "", "", "2 1 2"},
+    {"one that is too large to be read: told, and not written",
+     BOTH_KEYS "* file sa.key y y", "a a", "-! ay", {"none", "none"}, "", "", "", "2 1 2"},
     {"of a key that no API server verifies by: made anew as well",
      BOTH_KEYS "* file sa.key y y", "a a", "aq ay", {"none", "none"}, "", "s-0/token", "", "2 1 2"},
     {"its ca.crt is another", BUNDLE, "ab ab", "ax abx", {"none", "none"}, "", "", "", "2 1 2"},
@@ -61,6 +64,8 @@ static const struct follow_case cases[] = {
      BOTH_KEYS "* file sa.key y y", "a a", "ax ay", {"old", "old"}, "changed", "s-0/token", "", "2 1 0"},
     {"an immutable one is not waited for",
      BOTH_KEYS "* file sa.key y y", "a a", "ax! ay", {"old", "old"}, "changed", "", "pods", "2 1 0"},
+    {"nor one that is too large to be read",
+     BOTH_KEYS "* file sa.key y y", "a a", "-! ay", {"old", "old"}, "changed", "", "pods", "2 1 0"},
     {"nor one that gets a foreign token again and again",
      BOTH_KEYS "* file sa.key y y", "a a", "aq ay", {"old", "old"}, "changed", "s-0/token", "pods", "2 1 0"},
     {"an immutable one with another CA", "", "a a", "bx! ax", {"old", "old"}, "changed", "", "pods", "2 1 0"},
@@ -108,8 +113,8 @@ static void read_objects(const char *text, bool keys, struct scene_object object
         fail_msg("the test's own objects: %s", text);
     for (size_t i = 0; i < 2; i++) {
         size_t len = strlen(one[i]);
-        objects[i].immutable = one[i][len - 1] == '!';
-        len -= objects[i].immutable;
+        objects[i].out_of_reach = one[i][len - 1] == '!';
+        len -= objects[i].out_of_reach;
         snprintf(objects[i].ns, sizeof objects[i].ns, "%s-%zu", keys ? "s" : "ns", i);
         snprintf(objects[i].name, sizeof objects[i].name, "token");
         objects[i].key = keys && one[i][len - 1] != '-' ? one[i][len - 1] : '\0';
@@ -353,7 +358,7 @@ static void make_batch(const char *text, struct batch *batch, struct cr_control_
                                                                .name = batch->names[len],
                                                                .key = *p == 'o' ? batch->old : NULL,
                                                                .has_token = *p == 'o',
-                                                               .immutable = *p == 'i'};
+                                                               .out_of_reach = *p == 'i'};
         len++;
     }
     world->token_secrets = batch->secrets;
@@ -403,15 +408,19 @@ static void fill(struct cr_strvec *prints)
     }
 }
 
-static void as_many_cas_as_a_user_likes_hold_his_namespace_alone(void **state)
+static void what_a_user_puts_into_his_bundle_holds_his_namespace_alone(void **state)
 {
     (void)state;
-    for (int immutable = 0; immutable < 2; immutable++) {
+    static const struct {
+        const char *roots, *trusted;
+        bool converged;
+    } hostile[] = {{"a z", "", false}, {"a z!", "a", true}, {"a !", "a", true}};
+    for (size_t i = 0; i < cr_array_len(hostile); i++) {
         static struct setting s;
         static struct scene_world w;
         char letters[16];
         begin(&s, &bundled);
-        read_objects(immutable ? "a z!" : "a z", false, s.roots);
+        read_objects(hostile[i].roots, false, s.roots);
         scene_world_make(&s.cluster, s.roots, s.secrets, &s.policy, &s.status, s.views, &w);
         fill(&w.prints[1]);
         CR_CLEANUP(cr_control_plane_plan) struct cr_control_plane_plan plan;
@@ -419,8 +428,8 @@ static void as_many_cas_as_a_user_likes_hold_his_namespace_alone(void **state)
         scene_letters(plan.status.service_accounts.verifying, letters, sizeof letters);
         assert_string_equal(letters, "x");
         scene_letters(plan.status.cluster.trusted, letters, sizeof letters);
-        assert_string_equal(letters, immutable ? "a" : "");
-        assert_int_equal(condition(&plan.status, "Converged")->status, immutable);
+        assert_string_equal(letters, hostile[i].trusted);
+        assert_int_equal(condition(&plan.status, "Converged")->status, hostile[i].converged);
         assert_non_null(strstr(condition(&plan.status, "Converged")->message, "ns-1"));
         scene_world_cleanup(&w);
         cr_control_plane_plan_dispose(&s.settled);
@@ -451,7 +460,7 @@ int main(void)
         cmocka_unit_test(a_workload_that_has_not_restarted_trusts_nothing_for_sure),
         cmocka_unit_test(a_workload_that_reads_its_token_keeps_its_key_till_it_has_restarted),
         cmocka_unit_test(few_tokens_are_made_anew_at_a_time),
-        cmocka_unit_test(as_many_cas_as_a_user_likes_hold_his_namespace_alone),
+        cmocka_unit_test(what_a_user_puts_into_his_bundle_holds_his_namespace_alone),
         cmocka_unit_test(too_many_cas_of_nodes_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

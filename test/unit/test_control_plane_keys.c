@@ -7,7 +7,7 @@ struct keys_case {
     const char *rule;
     const char *edits;
     const char *tokens;  /* on all nodes; NULL: "x"; "?": an agent does not look */
-    const char *secrets; /* keys of token Secrets; "-": none known; "!" and capitals: immutable. NULL: no Secret */
+    const char *secrets; /* keys of token Secrets; "-": none known; "!" and capitals: out of reach. NULL: no Secret */
     const char *words;   /* "silent", "absent" */
     const char *status;  /* verifying/known/signing/tokens/removable */
     char signing_key;    /* that is published; 0: none */
@@ -40,7 +40,7 @@ static const struct keys_case cases[] = {
      "* file sa.pub xy xy; * file sa.key y y; 3 kube-apiserver --service-account-key-file xy ?", .tokens = "yq", .status = "//y/y/", .signing_key = 0},
     {"an immutable Secret with a token of the old one",
      "* file sa.pub xy xy; * file sa.key y y", .tokens = "y", .secrets = "yX", .status = "xy/xy/y/xy/", .signing_key = 'y'},
-    {"an immutable one without a token gets none",
+    {"one without a token that is immutable, or too large to be read, gets none",
      "* file sa.pub xy xy; * file sa.key y y", .tokens = "y", .secrets = "y!", .status = "xy/xy/y/y/x", .signing_key = 'y'},
     {"dropped by one: known till the last has",
      "* file sa.pub xy xy; * file sa.key y y; 1 file sa.pub y y", .tokens = "y", .status = "y/xy/y/y/", .signing_key = 'y'},
@@ -74,7 +74,7 @@ static void put_secrets(const char *keys, struct scene_object secrets[SCENE_OBJE
                                            .name = {'t', (char)('0' + i)},
                                            .prints = "a",
                                            .key = isalpha((unsigned char)keys[i]) ? (char)tolower(keys[i]) : '\0',
-                                           .immutable = keys[i] == '!' || isupper((unsigned char)keys[i])};
+                                           .out_of_reach = keys[i] == '!' || isupper((unsigned char)keys[i])};
 }
 
 static void describe_keys(const struct cr_control_plane_keys *keys, char *out, size_t size)

@@ -102,6 +102,18 @@ static void of_a_token_secret_nothing_secret_is_kept(void **state)
     expect_identity_alone(snapshot);
 }
 
+static void of_what_is_too_large_the_name_is_kept(void **state)
+{
+    (void)state;
+    struct cr_json *json = test_json("{\"metadata\":{\"name\":\"a\",\"namespace\":\"b\"}}");
+    CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_snapshot_new(json);
+    cr_control_plane_project_unreadable(NULL, snapshot);
+    const struct cr_kept_trust *kept = snapshot->extra;
+    assert_true(kept->unreadable);
+    assert_false(kept->readable || kept->has_token || kept->immutable);
+    assert_string_equal(cr_json_string_at(snapshot->json, "metadata", "namespace"), "b");
+}
+
 /* As between the removal of its token and the next one. */
 static void a_token_secret_without_a_token_has_no_key(void **state)
 {
@@ -185,6 +197,7 @@ int main(void)
         cmocka_unit_test(of_a_bundle_sorted_fingerprints_are_kept),
         cmocka_unit_test(a_bundle_that_cannot_be_read_is_none),
         cmocka_unit_test(of_a_token_secret_nothing_secret_is_kept),
+        cmocka_unit_test(of_what_is_too_large_the_name_is_kept),
         cmocka_unit_test(a_token_secret_without_a_token_has_no_key),
         cmocka_unit_test(a_node_shows_that_it_is_of_the_control_plane),
         cmocka_unit_test(a_namespace_shows_that_it_is_being_deleted),

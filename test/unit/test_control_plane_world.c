@@ -35,12 +35,13 @@ static void what_is_being_deleted_is_waited_for_by_nobody(void **state)
     static char key[] = "k";
     static const struct {
         struct cr_kept_trust kept;
-        bool ns_terminating, terminating;
+        bool ns_terminating, terminating, out_of_reach;
     } cases[] = {
         {{.key = key, .has_token = true, .readable = true}, false, false},
         {{.key = key, .has_token = true, .readable = true}, true, true},
         {{.key = key, .has_token = true, .readable = true, .deleting = true}, false, true},
-        {{.immutable = true}, false, false},
+        {{.immutable = true}, false, false, true},
+        {{.unreadable = true}, false, false, true},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
         const struct cr_kept_trust *kept = &cases[i].kept;
@@ -49,7 +50,7 @@ static void what_is_being_deleted_is_waited_for_by_nobody(void **state)
         assert_int_equal(object.terminating, cases[i].terminating);
         assert_ptr_equal(object.key, kept->key);
         assert_int_equal(object.has_token, kept->has_token);
-        assert_int_equal(object.immutable, kept->immutable);
+        assert_int_equal(object.out_of_reach, cases[i].out_of_reach);
         assert_ptr_equal(object.prints, kept->readable ? &kept->prints : NULL);
     }
     assert_null(cr_control_plane_object_of("ns", "name", NULL, false).prints);

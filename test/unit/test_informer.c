@@ -9,13 +9,17 @@
 
 #include "kube/object.h"
 #include "support/fakeapi.h"
+#include "support/manyvalues.h"
 
-/* What an informer said, as words: "+ns/name", "~ns/name" for a change, "-ns/name". */
+/* What an informer said, as words: "+ns/name", "~ns/name" for a change, "?ns/name" when it is too large
+ * to be read, "-ns/name". */
 struct said {
     struct cr_loop *loop;
     struct cr_buf words;
     const char *expected;
 };
+
+static char too_large[] = "too large";
 
 static void on_change(void *arg, const struct cr_change *change)
 {
@@ -24,8 +28,11 @@ static void on_change(void *arg, const struct cr_change *change)
     cr_autofree char *key = cr_obj_key(change->after ? change->after->json : before->json);
     cr_autofree char *changed_key = cr_asprintf("%s/%s", change->ns, change->name);
     assert_string_equal(changed_key, key);
-    assert_string_equal(change->after ? change->after->extra : before->extra, "made by project");
-    cr_buf_printf(&said->words, "%s%s ", !before ? "+" : !change->after ? "-" : "~", key);
+    const char *made = change->after ? change->after->extra : before->extra;
+    bool unread = change->after && cr_streq(made, too_large);
+    if (!cr_streq(made, too_large))
+        assert_string_equal(made, "made by project");
+    cr_buf_printf(&said->words, "%s%s ", unread ? "?" : !before ? "+" : !change->after ? "-" : "~", key);
     if (strcmp(said->words.data, said->expected) == 0)
         cr_loop_stop(said->loop);
 }
@@ -41,6 +48,13 @@ static bool project(void *arg, struct cr_json *json, struct cr_snapshot *snapsho
     return !cr_json_at(json, "metadata", "labels", "hidden");
 }
 
+static void project_unreadable(void *arg, struct cr_snapshot *snapshot)
+{
+    (void)arg;
+    assert_true(snapshot->secret);
+    snapshot->extra = too_large;
+}
+
 static void give_up(void *loop)
 {
     cr_loop_stop(loop);
@@ -51,6 +65,7 @@ struct scene {
     const char *expected;
     size_t kept;
     struct fake_answer script[4];
+    bool marks; /* what is too large to be read */
 };
 
 #define OBJECT(name, version, more)                                                                                    \
@@ -77,6 +92,7 @@ static void play(const struct scene *scene)
     const struct cr_informer_options options = {
         .watch = {.resource = &cr_res_secrets, .ns = "ns", .secret = true},
         .project = project,
+        .project_unreadable = scene->marks ? project_unreadable : NULL,
         .on_change = on_change,
         .arg = &said,
     };
@@ -137,6 +153,40 @@ static void says_what_changed_and_only_that(void **state)
          {{.body = HIDDEN("ADDED", "x", "1") ADDED("a", "2") MARK("5") HIDDEN("MODIFIED", "a", "6")
                HIDDEN("DELETED", "a", "7") ADDED("b", "8"),
            .hold = true}}},
+    };
+    for (size_t i = 0; i < cr_array_len(scenes); i++)
+        play(&scenes[i]);
+}
+
+/* Owned: an event of a Secret "a" with more values than are read. */
+static char *too_many_values(const char *before, const char *version, const char *behind)
+{
+    cr_autofree char *first =
+        cr_asprintf("%s{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"Secret\",\"metadata\":{\"name\":\"a\","
+                    "\"namespace\":\"ns\",\"resourceVersion\":\"%s\"},\"spec\":",
+                    before, version);
+    cr_autofree char *last = cr_asprintf("}}\n%s", behind);
+    return text_of_many_values(first, CR_OBJECT_VALUES_MAX, last);
+}
+
+static void what_is_too_large_to_be_read_has_a_marker_where_one_is_made(void **state)
+{
+    (void)state;
+    cr_autofree char *later = too_many_values(ADDED("a", "1") MARK("5"), "6", ADDED("b", "7"));
+    cr_autofree char *first = too_many_values("", "1", MARK("5") ADDED("b", "7"));
+    cr_autofree char *again = too_many_values("", "1", MARK("5") FRAME("MODIFIED", OBJECT("a", "6", "")));
+    cr_autofree char *gone = too_many_values("", "1", MARK("5") ADDED("b", "7") GONE);
+    const struct scene scenes[] = {
+        {"without one, what was read before stays", "+ns/a +ns/b ", 2, {{.body = later, .hold = true}}, false},
+        {"nor is there one of what was never read", "+ns/b ", 1, {{.body = first, .hold = true}}, false},
+        {"in place of what was read before", "+ns/a ?ns/a +ns/b ", 2, {{.body = later, .hold = true}}, true},
+        {"of what was never read", "?ns/a +ns/b ", 2, {{.body = first, .hold = true}}, true},
+        {"until it can be read", "?ns/a ~ns/a ", 1, {{.body = again, .hold = true}}, true},
+        {"until it is gone",
+         "?ns/a +ns/b ~ns/b -ns/a ",
+         1,
+         {{.body = gone}, {.body = ADDED("b", "8") MARK("9"), .hold = true}},
+         true},
     };
     for (size_t i = 0; i < cr_array_len(scenes); i++)
         play(&scenes[i]);
@@ -273,6 +323,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_what_changed_and_only_that),
+        cmocka_unit_test(what_is_too_large_to_be_read_has_a_marker_where_one_is_made),
         cmocka_unit_test(health_names_what_a_person_must_do),
         cmocka_unit_test(a_refusal_is_notified_when_it_begins_and_when_it_ends),
     };

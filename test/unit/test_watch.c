@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "kube/object.h"
 #include "support/fakeapi.h"
+#include "support/manyvalues.h"
 
 /* What the handler was notified of, as words: "replace", "+name@version", "-name", "synced", "bookmark@version",
  * "!Kind". */
@@ -340,16 +341,11 @@ static void servers_without_streaming_lists_are_listed_in_pages(void **state)
 /* Owned: an object with so many more values. */
 static char *object_of(size_t values, const char *before, const char *behind)
 {
-    struct cr_buf text = CR_BUF_INIT(0);
-    cr_buf_puts(&text, before);
-    cr_buf_puts(&text,
-                "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"big\",\"namespace\":\"ns\",\"resourceVersion\":\"13\"},"
-                "\"spec\":[0");
-    for (size_t i = 1; i < values; i++)
-        cr_buf_puts(&text, ",0");
-    cr_buf_puts(&text, "]}");
-    cr_buf_puts(&text, behind);
-    return cr_buf_steal(&text);
+    cr_autofree char *first = cr_asprintf("%s{\"kind\":\"Secret\",\"metadata\":{\"name\":\"big\",\"namespace\":\"ns\","
+                                          "\"resourceVersion\":\"13\"},\"spec\":",
+                                          before);
+    cr_autofree char *last = cr_asprintf("}%s", behind);
+    return text_of_many_values(first, values, last);
 }
 
 /* Nothing is said of it but that it is there, and the watch goes on behind it on the same connection. */

@@ -68,9 +68,10 @@ static void on_node(void *arg, const struct cr_change *change)
 
 static const struct watch {
     const struct cr_resource *resource;
-    const char *ns, *field_selector;
+    const char *ns, *field_selector, *apart;
     bool secret;
     bool (*project)(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
+    void (*project_unreadable)(void *arg, struct cr_snapshot *snapshot);
     void (*on_change)(void *arg, const struct cr_change *change);
 } watches[CR_CONTROL_PLANE_WATCHES] = {
     [CR_WATCH_POLICIES] = {&cr_res_control_planes, CR_CONTROL_PLANE_NAMESPACE, .on_change = on_policy},
@@ -78,9 +79,12 @@ static const struct watch {
     [CR_WATCH_NODES] = {&cr_res_nodes, .project = cr_control_plane_project_node, .on_change = on_node},
     [CR_WATCH_NAMESPACES] = {&cr_res_namespaces, .project = cr_control_plane_project_namespace, .on_change = on_any},
     [CR_WATCH_ROOT_CAS] = {&cr_res_configmaps, .field_selector = "metadata.name=" CR_ROOT_CA_CONFIGMAP,
-                           .project = cr_control_plane_project_root_ca, .on_change = on_any},
+                           .apart = "binaryData", /* a user's: whoever publishes the ConfigMap writes data alone */
+                           .project = cr_control_plane_project_root_ca,
+                           .project_unreadable = cr_control_plane_project_unreadable, .on_change = on_any},
     [CR_WATCH_TOKEN_SECRETS] = {&cr_res_secrets, .field_selector = "type=kubernetes.io/service-account-token",
-                                .secret = true, .project = cr_control_plane_project_token_secret, .on_change = on_any},
+                                .secret = true, .project = cr_control_plane_project_token_secret,
+                                .project_unreadable = cr_control_plane_project_unreadable, .on_change = on_any},
     [CR_WATCH_KEY] = {&cr_res_configmaps, CR_CONTROL_PLANE_NAMESPACE, "metadata.name=" CR_CONTROL_PLANE_KEY_CONFIGMAP,
                       .on_change = on_any},
 };
@@ -90,9 +94,11 @@ static struct cr_informer *new_informer(struct cr_control_plane_cache *cache, co
     const struct cr_informer_options options = {.watch = {.resource = watch->resource,
                                                           .ns = watch->ns,
                                                           .field_selector = watch->field_selector,
+                                                          .apart = watch->apart,
                                                           .secret = watch->secret,
                                                           .optional = true},
                                                 .project = watch->project,
+                                                .project_unreadable = watch->project_unreadable,
                                                 .on_change = watch->on_change,
                                                 .on_refused = on_all,
                                                 .on_first_sync = on_all,

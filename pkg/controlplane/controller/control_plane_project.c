@@ -139,6 +139,14 @@ bool cr_control_plane_project_root_ca(void *arg, struct cr_json *json, struct cr
     return true;
 }
 
+void cr_control_plane_project_unreadable(void *arg, struct cr_snapshot *snapshot)
+{
+    (void)arg;
+    struct cr_kept_trust *kept = cr_new(struct cr_kept_trust);
+    kept->unreadable = true;
+    keep(snapshot->json, kept, snapshot);
+}
+
 /* --- tokens --- */
 
 static void read_token(const char *base64, struct cr_kept_trust *kept)

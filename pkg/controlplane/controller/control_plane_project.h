@@ -24,6 +24,7 @@ struct cr_kept_trust {
     bool readable;           /* it has a ca.crt, and that is a bundle */
     struct cr_strvec prints; /* with readable: its CAs' fingerprints, sorted, each once */
     bool immutable;
+    bool unreadable; /* too large: nothing else is known of it */
     /* Of a token Secret: */
     char *key; /* the one that signed its token; NULL: no token, or not known */
     bool has_token;
@@ -34,6 +35,8 @@ struct cr_kept_trust {
 bool cr_control_plane_project_report(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
 bool cr_control_plane_project_root_ca(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
 bool cr_control_plane_project_token_secret(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);
+/* Of a kube-root-ca.crt or a token Secret, as cr_informer_options.project_unreadable. */
+void cr_control_plane_project_unreadable(void *arg, struct cr_snapshot *snapshot);
 /* Keep the identity. A Node that is labelled as one of the control plane, and a Namespace that is being deleted, have
  * an extra. */
 bool cr_control_plane_project_node(void *arg, struct cr_json *json, struct cr_snapshot *snapshot);

@@ -53,7 +53,7 @@ struct cr_control_plane_object cr_control_plane_object_of(const char *ns, const 
     return (struct cr_control_plane_object){.ns = ns,
                                             .name = name,
                                             .terminating = ns_terminating || from->deleting,
-                                            .immutable = from->immutable,
+                                            .out_of_reach = from->immutable || from->unreadable,
                                             .prints = from->readable ? &from->prints : NULL,
                                             .key = from->key,
                                             .has_token = from->has_token};

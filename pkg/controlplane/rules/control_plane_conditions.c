@@ -114,20 +114,24 @@ static const char *pending_of(const struct cr_control_plane_status *status)
 }
 
 /* What can never follow is named, and not waited for. */
-static void set_except_immutable(struct cp_ctx *ctx, bool holds, const char *reason, const char *text)
+static void set_except_out_of_reach(struct cp_ctx *ctx, bool holds, const char *reason, const char *text)
 {
-    const struct cp_immutable *roots = &ctx->immutable_roots;
-    const struct cp_immutable *tokens = &ctx->immutable_tokens;
+    const struct cp_out_of_reach *roots = &ctx->roots_out_of_reach;
+    const struct cp_out_of_reach *tokens = &ctx->tokens_out_of_reach;
     CR_CLEANUP(cr_buf) struct cr_buf whole = CR_BUF_INIT(0);
     cr_buf_printf(&whole, "%s", text);
     if (tokens->len)
-        cr_buf_printf(&whole, " Immutable token Secrets that do not have it, and cannot be made anew: %zu, one is %s.",
-                      tokens->len, tokens->example);
+        cr_buf_printf(
+            &whole,
+            " Token Secrets that are immutable and do not have it, or are too large to be read, so that they cannot be "
+            "made anew: %zu, one is %s.",
+            tokens->len, tokens->example);
     if (roots->len)
-        cr_buf_printf(&whole,
-                      " Namespaces whose kube-root-ca.crt is immutable and does not have it: %zu, one is %s; their "
-                      "pods trust what it has till somebody deletes it.",
-                      roots->len, roots->example);
+        cr_buf_printf(
+            &whole,
+            " Namespaces whose kube-root-ca.crt is immutable and does not have it, or is too large to be read: %zu, "
+            "one is %s; their pods trust what it has till somebody deletes it.",
+            roots->len, roots->example);
     set(ctx, "Converged", holds, reason, cr_buf_text(&whole));
 }
 
@@ -183,11 +187,12 @@ static void converged(struct cp_ctx *ctx)
     else if (keys)
         set(ctx, "Converged", false, "KeysDiffer", "Not every API server verifies by the same keys.");
     else if (tokens)
-        set_except_immutable(ctx, false, "TokensOfAnotherKey", "Tokens in use are of another key than all sign with.");
+        set_except_out_of_reach(ctx, false, "TokensOfAnotherKey",
+                                "Tokens in use are of another key than all sign with.");
     else if (uncounted)
         set_not_counted(ctx, uncounted);
     else
-        set_except_immutable(ctx, true, "AllLoaded", "Everything has what its files have.");
+        set_except_out_of_reach(ctx, true, "AllLoaded", "Everything has what its files have.");
 }
 
 /* What is under way is not on record. */

@@ -125,8 +125,8 @@ void cr_cp_line(struct cp_lines *lines, const char *fmt, ...) CR_PRINTF(2, 3);
 /* Borrowed. */
 const char *cr_cp_lines_text(struct cp_lines *lines);
 
-/* Immutable objects that do not have what others have. */
-struct cp_immutable {
+/* Objects out of reach that are not known to have what others have. */
+struct cp_out_of_reach {
     size_t len;
     char *example; /* owned; NULL: none */
 };
@@ -165,8 +165,9 @@ struct cp_ctx {
     bool readers_known;            /* all of them are known */
     bool renewing;                 /* a token Secret is to be renewed, or its token is awaited */
     bool tokens_stay;              /* it is not: no program is known that would make a new one */
-    struct cp_immutable immutable_roots, immutable_tokens; /* examples: a namespace; "ns/name" of a token Secret */
-    struct cp_candidate *candidates;                       /* in the order in which they are restarted */
+    struct cp_out_of_reach roots_out_of_reach;  /* example: a namespace */
+    struct cp_out_of_reach tokens_out_of_reach; /* "ns/name" of a token Secret */
+    struct cp_candidate *candidates;            /* in the order in which they are restarted */
     size_t candidates_len;
     char *signing_hold; /* owned: why a signing certificate's file cannot be used; NULL: it can */
     char *hold;         /* owned: why no component is restarted now; NULL: nothing holds */

@@ -87,12 +87,13 @@ static void count_tokens(struct cp_ctx *ctx, const struct cp_node *node)
     }
 }
 
-/* A Secret without a token is about to get one, of a key that is not known. An immutable one gets none. */
+/* A Secret without a token is about to get one, of a key that is not known. One out of reach gets none. The token of
+ * one that is too large to be read is lost with its key: only who may write the Secret can have made it so. */
 static void count_secrets(struct cp_ctx *ctx)
 {
     for (size_t i = 0; i < ctx->world->token_secrets_len; i++) {
         const struct cr_control_plane_object *secret = &ctx->world->token_secrets[i];
-        if (!secret->terminating && (secret->has_token || !secret->immutable))
+        if (!secret->terminating && (secret->has_token || !secret->out_of_reach))
             count_token(ctx, secret->key);
     }
 }

@@ -38,12 +38,12 @@ static void find_root(struct cp_ctx *ctx)
 }
 
 /* A user may put anything into a ConfigMap or a Secret of his namespace. What no node has takes no place in the set, so
- * that nobody can fill it, and an immutable object is not followed. adds: where no agent sees a controller manager,
+ * that nobody can fill it, and an object out of reach is not followed. adds: where no agent sees a controller manager,
  * kube-root-ca.crt is the only source of CAs. */
 static void read_object(struct cp_ctx *ctx, const struct cr_control_plane_object *object, bool adds)
 {
     struct cp_set *set = &ctx->sets[CP_CLUSTER];
-    if (object->terminating || object->immutable)
+    if (object->terminating || object->out_of_reach)
         return;
     uint64_t bits = !object->prints ? 0 : adds ? cr_cp_bits(set, object->prints) : cr_cp_bits_in(set, object->prints);
     ctx->readers &= bits;
@@ -61,7 +61,7 @@ static bool have_all_root(const struct cp_ctx *ctx)
 {
     const struct cr_control_plane_world *world = ctx->world;
     for (size_t i = 0; i < world->root_cas_len; i++)
-        if (!world->root_cas[i].terminating && !world->root_cas[i].immutable && !is_root(ctx, &world->root_cas[i]))
+        if (!world->root_cas[i].terminating && !world->root_cas[i].out_of_reach && !is_root(ctx, &world->root_cas[i]))
             return false;
     return true;
 }
@@ -127,12 +127,12 @@ static void count(struct cr_control_plane_count *counts, const struct cr_control
 }
 
 /* It stays as it is. */
-static void note_immutable(struct cp_immutable *immutable, const struct cr_control_plane_object *object,
-                           const char *name)
+static void note_out_of_reach(struct cp_out_of_reach *noted, const struct cr_control_plane_object *object,
+                              const char *name)
 {
-    immutable->len++;
-    if (!immutable->example)
-        immutable->example = name_of(object, name);
+    noted->len++;
+    if (!noted->example)
+        noted->example = name_of(object, name);
 }
 
 static void count_namespaces(struct cp_ctx *ctx)
@@ -143,8 +143,8 @@ static void count_namespaces(struct cp_ctx *ctx)
         bool converged = has_root(ctx, root_ca);
         if (root_ca->terminating)
             continue;
-        if (root_ca->immutable && !converged)
-            note_immutable(&ctx->immutable_roots, root_ca, NULL);
+        if (root_ca->out_of_reach && !converged)
+            note_out_of_reach(&ctx->roots_out_of_reach, root_ca, NULL);
         else
             count(&ctx->plan->status.namespaces, root_ca, converged, NULL);
     }
@@ -183,7 +183,7 @@ static size_t awaited_of(const struct cr_control_plane_world *world, size_t firs
     const struct cr_control_plane_object *secrets = world->token_secrets;
     size_t awaited = 0;
     for (size_t i = first; i < world->token_secrets_len && cr_streq(secrets[i].ns, secrets[first].ns); i++)
-        awaited += !secrets[i].terminating && !secrets[i].immutable && !secrets[i].has_token;
+        awaited += !secrets[i].terminating && !secrets[i].out_of_reach && !secrets[i].has_token;
     return awaited < RENEWED_OF_NAMESPACE ? awaited : RENEWED_OF_NAMESPACE;
 }
 
@@ -230,9 +230,9 @@ static void cp_followers(struct cp_ctx *ctx)
         if (secret->terminating)
             continue;
         bool old = is_old(ctx, secret);
-        if (secret->immutable) {
+        if (secret->out_of_reach) {
             if (old || !has_root(ctx, secret))
-                note_immutable(&ctx->immutable_tokens, secret, cr_or_empty(secret->name));
+                note_out_of_reach(&ctx->tokens_out_of_reach, secret, cr_or_empty(secret->name));
             continue;
         }
         if (old)
@@ -425,8 +425,8 @@ static void dispose(struct cp_ctx *ctx)
     free(ctx->nodes);
     free(ctx->rows);
     free(ctx->signing_hold);
-    free(ctx->immutable_roots.example);
-    free(ctx->immutable_tokens.example);
+    free(ctx->roots_out_of_reach.example);
+    free(ctx->tokens_out_of_reach.example);
     free(ctx->hold);
     free(ctx->bad.why);
     free(ctx->missing);

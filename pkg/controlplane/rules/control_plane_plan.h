@@ -46,7 +46,7 @@
 struct cr_control_plane_object {
     const char *ns, *name;
     bool terminating;               /* its namespace is, or a token Secret itself: nobody takes its token any more */
-    bool immutable;                 /* nothing of it can be renewed: it is reported, and holds nothing up */
+    bool out_of_reach;              /* immutable, or too large to be read: it is reported, and not waited for */
     const struct cr_strvec *prints; /* of its ca.crt, sorted; NULL: none, or unreadable */
     /* For a token Secret: */
     const char *key; /* the key that signed its token, hexadecimal; NULL: no token, or not known */

@@ -307,7 +307,7 @@ struct scene_object {
     char prints[SCENE_TEXT];
     char key; /* 0: none */
     bool terminating;
-    bool immutable;
+    bool out_of_reach;
 };
 
 struct scene_world {
@@ -326,7 +326,7 @@ static inline void scene_world_object(struct scene_world *w, size_t at, const st
     w->objects[at] = (struct cr_control_plane_object){.ns = from->ns,
                                                       .name = from->name,
                                                       .terminating = from->terminating,
-                                                      .immutable = from->immutable,
+                                                      .out_of_reach = from->out_of_reach,
                                                       .prints = *from->prints ? &w->prints[at] : NULL};
 }
 

@@ -22,7 +22,8 @@ struct cr_control_plane_workloads {
     int64_t looked_ms;
     bool stale; /* one was written to */
     size_t len;
-    struct cr_json **objects; /* NULL: not there */
+    struct cr_json **objects; /* NULL: not there, or not read */
+    char **problems;          /* of the views */
     struct cr_control_plane_workload_view *views;
 };
 
@@ -35,9 +36,12 @@ struct cr_control_plane_workloads *cr_control_plane_workloads_new(struct cr_clie
 
 static void forget(struct cr_control_plane_workloads *workloads)
 {
-    for (size_t i = 0; i < workloads->len; i++)
+    for (size_t i = 0; i < workloads->len; i++) {
         cr_json_free(workloads->objects[i]);
+        free(workloads->problems[i]);
+    }
     free(workloads->objects);
+    free(workloads->problems);
     free(workloads->views);
     free(workloads->uid);
     *workloads = (struct cr_control_plane_workloads){.client = workloads->client};
@@ -105,6 +109,12 @@ static const struct cr_resource *resource_of(const struct cr_control_plane_workl
     return &cr_consumer_kind_of(workload->kind)->resource;
 }
 
+/* Who may write a workload may make it too large. */
+static bool stops_no_other(const struct cr_error *err)
+{
+    return err->kind == CR_ERR_INVALID;
+}
+
 static bool look_at(struct cr_control_plane_workloads *workloads, const struct cr_control_plane_workload *spec,
                     size_t index, struct cr_error *err)
 {
@@ -113,11 +123,12 @@ static bool look_at(struct cr_control_plane_workloads *workloads, const struct c
     CR_CLEANUP(cr_json) struct cr_json *pods = NULL;
     workloads->objects[index] = object;
     bool ok = object ? look_at_pods(workloads->client, object, &pods, &failed) : failed.kind == CR_ERR_NOT_FOUND;
-    if (!ok) {
+    if (!ok && !stops_no_other(&failed)) {
         *err = failed;
         return cr_error_wrap(err, "workload '%s' (%s %s/%s)", spec->name, spec->kind, spec->ns, spec->target);
     }
     workloads->views[index] = cr_control_plane_workload_read(spec->kind, object, pods);
+    workloads->views[index].problem = workloads->problems[index] = ok ? NULL : cr_strdup(failed.text);
     return true;
 }
 
@@ -136,6 +147,7 @@ static bool look_at_all(struct cr_control_plane_workloads *workloads, const stru
     forget(workloads);
     workloads->len = policy->workloads_len;
     workloads->objects = cr_calloc(policy->workloads_len + 1, sizeof *workloads->objects);
+    workloads->problems = cr_calloc(policy->workloads_len + 1, sizeof *workloads->problems);
     workloads->views = cr_calloc(policy->workloads_len + 1, sizeof *workloads->views);
     for (size_t i = 0; i < policy->workloads_len; i++)
         if (!look_at(workloads, &policy->workloads[i], i, err))

@@ -28,8 +28,8 @@ void cr_control_plane_workloads_free(struct cr_control_plane_workloads *workload
 CR_DEFINE_CLEANUP(cr_control_plane_workloads, struct cr_control_plane_workloads, cr_control_plane_workloads_free)
 
 /* Views as policy->workloads, borrowed until the next call. Asks the API server when the last look is older than what
- * is due, and for another spec. busy: they are looked at often. now_ms: monotonic. NULL, with err: one cannot be read.
- */
+ * is due, and for another spec. busy: they are looked at often. now_ms: monotonic. One that is too large, or has too
+ * many pods, has a problem in its view. NULL, with err: one cannot be requested. */
 const struct cr_control_plane_workload_view *
 cr_control_plane_workloads_look(struct cr_control_plane_workloads *workloads,
                                 const struct cr_control_plane_policy *policy, bool busy, int64_t now_ms,

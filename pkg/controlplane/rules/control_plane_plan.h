@@ -61,6 +61,7 @@ struct cr_control_plane_node {
 
 struct cr_control_plane_workload_view {
     bool found;
+    const char *problem;   /* why it cannot be read, so that it is not known what it has; NULL: it can */
     bool rolling;          /* its rollout is not complete */
     const char *root_ca;   /* annotation of its template: digest of the root CA that it was last restarted for; NULL */
     const char *token_key; /* likewise the signing key */

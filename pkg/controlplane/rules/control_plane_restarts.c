@@ -11,6 +11,8 @@
 static bool is_young(const struct cr_control_plane_workload_view *view, const char *restarted_for, const char *now,
                      int64_t since_ms)
 {
+    if (view->problem)
+        return false;
     if (!view->found || !view->pods_started_ms)
         return true;
     if (!now)
@@ -74,13 +76,18 @@ static bool one_rolls(const struct cp_ctx *ctx)
 static void count(struct cp_ctx *ctx, size_t i, bool converged)
 {
     const struct cr_control_plane_workload *workload = &ctx->world->policy->workloads[i];
+    const struct cr_control_plane_workload_view *view = &ctx->world->workloads[i];
     struct cr_control_plane_count *counts = &ctx->plan->status.workloads;
     counts->total++;
     counts->converged += converged;
     if (!converged && !counts->example)
         counts->example = cr_asprintf("%s (%s %s/%s)", cr_or_empty(workload->name), cr_or_empty(workload->kind),
                                       cr_or_empty(workload->ns), cr_or_empty(workload->target));
-    if (!ctx->world->workloads[i].found)
+    if (view->problem)
+        cr_cp_line(&ctx->degraded,
+                   "spec.workloads %s cannot be read: make it smaller, or take it out of the policy: %s",
+                   cr_or_empty(workload->name), view->problem);
+    else if (!view->found)
         cr_cp_line(&ctx->degraded, "spec.workloads %s: there is no %s %s/%s", cr_or_empty(workload->name),
                    cr_or_empty(workload->kind), cr_or_empty(workload->ns), cr_or_empty(workload->target));
 }
@@ -95,7 +102,8 @@ void cr_cp_workloads(struct cp_ctx *ctx)
     for (size_t i = 0; i < policy->workloads_len; i++) {
         bool converged = has_root(ctx, i) && has_token(ctx, i);
         count(ctx, i, converged);
-        if (converged || !may || ctx->plan->restart_workloads.len || !may_begin(ctx, i))
+        if (converged || ctx->world->workloads[i].problem || !may || ctx->plan->restart_workloads.len ||
+            !may_begin(ctx, i))
             continue;
         cr_strvec_add(&ctx->plan->restart_workloads, cr_or_empty(policy->workloads[i].name));
     }

@@ -86,6 +86,7 @@ _CASES = {
         own=_named_secrets("shop", "web-tls", "ratelimit-tls"),
     ),
     "evict-only": Case({"scope": {"evictOnly": True}}, ["overlays/evict-only"]),
+    "control plane": Case({"controlPlane": _ON, "nodeAgent": _ON}, ["overlays/control-plane", "node-agent"]),
     "everything": Case(
         {
             **{name: _ON for name in ("trustDomains", "caBundles", "hostsInUse", "controlPlane")},

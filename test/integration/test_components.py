@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -160,6 +161,15 @@ def test_monitors_find_the_ports_that_have_metrics(control_plane: ControlPlane, 
     texts = [(copies / folder / "kustomization.yaml").read_text() for folder in ("sidecar/component", "shutdown-manager/sidecar")]
     ports = [port["port"] for port in monitors["PodMonitor"]["podMetricsEndpoints"]]
     assert all(f"{{name: {port}, containerPort: " in text for port, text in zip(ports, texts, strict=True))
+
+
+def test_the_documented_operator_of_node_agents_follows_the_control_plane(control_plane: ControlPlane, copies: Path) -> None:
+    page = (ROOT / "docs" / "node-agent.md").read_text().partition("## Install")[2]
+    operator, agents = re.findall(r"kubectl apply --server-side -k manifests/(\S+)", page)[:2]
+    built = _kustomized(control_plane, copies, [operator, agents], [])
+    assert "--control-plane" in _operator(built)["args"]
+    assert ("ClusterRole", "certroll-operator-control-plane") in {(obj["kind"], obj["metadata"]["name"]) for obj in built}
+    assert {obj["kind"] for obj in built} >= {"DaemonSet"}
 
 
 def test_each_dashboard_is_a_config_map_for_grafana_s_sidecar(control_plane: ControlPlane, copies: Path) -> None:

@@ -42,12 +42,21 @@ esac
 exec sh -euc "$script" sh "${words[@]}"
 """
 
+# POLICY_FAULT: the calls about the policy that fail at once, as those about one that is not there.
 _KUBECTL = """\
 #!/bin/sh
 case "$*" in
 "get nodes"*) echo node-1 ;;
 *configmap*) exit 1 ;;
+*controlplanepolicy*)
+    printf '%s\\n' "$*" >> "$NODE/asked"
+    case "$*" in $POLICY_FAULT) echo 'Error from server (NotFound): "control-plane" not found' >&2; exit 1 ;; esac ;;
 esac
+"""
+
+_SLEEP = """\
+#!/bin/sh
+echo "$*" >> "$NODE/slept"
 """
 
 _KUBECONFIG = """\
@@ -93,14 +102,18 @@ class Node:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         self._bin.mkdir()
-        for name, text in (("on-node", _ON_NODE), ("kubectl", _KUBECTL)):
+        for name, text in (("on-node", _ON_NODE), ("kubectl", _KUBECTL), ("sleep", _SLEEP)):
             (self._bin / name).write_text(text)
             (self._bin / name).chmod(0o755)
 
-    def run(self, script: str, fault: str = "") -> subprocess.CompletedProcess[str]:
+    def environment(self, fault: str = "", **more: str) -> Mapping[str, str]:
+        own = {"PATH": f"{self._bin}:{os.environ['PATH']}", "ON_NODE": str(self._bin / "on-node"), "NODE": str(self.folder), "FAULT": fault}
+        return os.environ | own | more
+
+    def run(self, script: str, fault: str = "", **more: str) -> subprocess.CompletedProcess[str]:
         (self.folder / "calls").unlink(missing_ok=True)
-        more = {"PATH": f"{self._bin}:{os.environ['PATH']}", "ON_NODE": str(self._bin / "on-node"), "NODE": str(self.folder), "FAULT": fault}
-        return subprocess.run([EXAMPLES / script, self.rotation], env=os.environ | more, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        words = [EXAMPLES / script, self.rotation]
+        return subprocess.run(words, env=self.environment(fault, **more), stdin=subprocess.DEVNULL, capture_output=True, text=True)
 
     def embedded(self) -> Mapping[str, bytes]:
         """What the kubeconfig has in it, by its field."""
@@ -166,3 +179,24 @@ def test_a_file_that_was_emptied_before_is_told_of(node: Node, lost: str, said: 
     next(node.folder.rglob(lost)).write_bytes(b"")
     done = node.run("rotate-ca.sh")
     assert done.returncode != 0 and said in done.stderr and lost in done.stderr
+
+
+@pytest.mark.parametrize("script", ["rotate-ca.sh", "rotate-service-account-keys.sh"])
+def test_nothing_is_written_where_no_policy_is_ready(node: Node, script: str) -> None:
+    before = {file: file.read_bytes() for file in node.folder.rglob("*") if file.is_file()}
+    done = node.run(script, POLICY_FAULT="*", WAIT_MINUTES="0")
+    assert done.returncode != 0 and "is not Ready" in done.stderr and "NotFound" in done.stderr
+    asked = node.folder / "asked"
+    assert len(asked.read_text().splitlines()) == 1
+    assert {file: file.read_bytes() for file in node.folder.rglob("*") if file.is_file() and file != asked} == before
+    assert not node.rotation.exists()
+
+
+def test_a_policy_that_is_deleted_meanwhile_is_asked_for_with_pauses(node: Node) -> None:
+    """Each counts for twenty seconds here."""
+    text = 'sleep() { command sleep "$@"; SECONDS=$((SECONDS + 20)); }; . "$0"; await a b c'
+    more = node.environment(POLICY_FAULT="*jsonpath*", WAIT_MINUTES="1")
+    done = subprocess.run(["bash", "-c", text, EXAMPLES / "nodes.sh"], env=more, capture_output=True, text=True)
+    assert done.returncode != 0 and "not within 1 minutes" in done.stderr
+    assert set((node.folder / "slept").read_text().splitlines()) == {"2"}
+    assert len((node.folder / "asked").read_text().splitlines()) <= 2 * 4

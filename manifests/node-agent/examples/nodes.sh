@@ -49,6 +49,16 @@ get() { on_node "$1" 'cat "$1"' "$2"; }
 all_nodes() { kubectl get nodes -o jsonpath='{.items[*].metadata.name}'; }
 control_plane_nodes() { kubectl get nodes -l node-role.kubernetes.io/control-plane -o jsonpath='{.items[*].metadata.name}'; }
 
+# require_policy: before anything is written, somebody has to be there who follows it. A policy that is not Ready for a
+# moment, as while a node is silent, has a minute.
+require_policy() {
+    if ! kubectl -n kube-system wait "controlplanepolicy/${POLICY:-control-plane}" --for=condition=Ready --timeout=60s > /dev/null; then
+        echo "the ControlPlanePolicy kube-system/${POLICY:-control-plane} is not Ready, so nothing would follow: nothing is written." \
+            "docs/control-plane.md, \"Before the first time\", has what to install; another policy's name: export POLICY=NAME." >&2
+        return 1
+    fi
+}
+
 # await FIELD VALUE WHAT: until certroll says so, for $WAIT_MINUTES (30) at most. What it waits for itself is shown
 # once a minute. The field is a state and no condition, so that what was true before we wrote is not taken for an answer.
 await() {
@@ -62,6 +72,7 @@ await() {
             echo "not within ${WAIT_MINUTES:-30} minutes: $3. Nothing is lost: when the cause is gone, run this again." >&2
             return 1
         fi
+        sleep 2 # kubectl wait returns at once where there is no policy, or no API server
     done
     echo "certroll: $3"
 }

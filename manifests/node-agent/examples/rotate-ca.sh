@@ -154,6 +154,7 @@ renew_administrator() {
 # --- all of it
 
 main() { # read whole before it begins
+    require_policy
     mkdir -p "$folder" && chmod 0700 "$folder"
     umask 077
     if [ ! -e "$folder/new.crt" ]; then

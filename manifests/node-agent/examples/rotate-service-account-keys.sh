@@ -19,6 +19,7 @@ fingerprint() { openssl pkey -pubin -in "$1" -outform DER | sha256sum | cut -d' 
 everywhere() { for node in "${planes[@]}"; do put "$node" "$1" "$2"; done; }
 
 main() { # read whole before it begins
+    require_policy
     mkdir -p "$folder" && chmod 0700 "$folder"
     umask 077
     if [ ! -e "$folder/both.pub" ]; then

@@ -4,6 +4,7 @@ to the other, and a change of the manifests that the chart lacks is found."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -474,6 +475,17 @@ def test_notes_say_what_to_do_next(helm: Path, noted: Path, values: Object, word
     assert all(each in notes for each in words), notes
 
 
+def test_the_policy_of_the_notes_is_pasted_as_it_is(helm: Path, noted: Path, tmp_path: Path) -> None:
+    """Into a shell, which ends a here-document at a line that is EOF and nothing else."""
+    [notes] = [obj["text"] for obj in _parsed(_template(helm, Case(), chart=noted).stdout) if "text" in obj]
+    [block] = [each for each in notes.split("\n\n") if "EOF" in each]
+    (tmp_path / "kubectl").write_text("#!/bin/sh\ncat\n")
+    (tmp_path / "kubectl").chmod(0o755)
+    done = subprocess.run(["bash", "-c", block], env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "") and "EOF" not in done.stdout
+    assert yaml.safe_load(done.stdout)["metadata"] == {"name": "web", "namespace": "shop"}
+
+
 def test_the_package_has_what_the_links_lead_to(helm: Path, tmp_path: Path) -> None:
     """The chart's files/ are links into this checkout; a package is read where there is none."""
     _run([helm, "package", _CHART, "--destination", tmp_path])
@@ -548,7 +560,7 @@ def test_an_upgrade_takes_the_crds_along_and_an_uninstall_keeps_them(control_pla
         control_plane.run(helm, "install", "certroll", old, *where, "--create-namespace", "--take-ownership")
         notes = control_plane.run(helm, "get", "notes", "certroll", *where).stdout
         policy = notes.partition("<<'EOF'\n")[2].partition("EOF")[0].replace("namespace: shop", f"namespace: {namespace}")
-        control_plane.kubectl("apply", "--validate=strict", "-f", "-", input="\n".join(line[3:] for line in policy.splitlines()))
+        control_plane.kubectl("apply", "--validate=strict", "-f", "-", input=policy)
         control_plane.run(helm, "upgrade", "certroll", _CHART, *where)
         assert _FIELD in _columns(control_plane)
         control_plane.run(helm, "upgrade", "certroll", _CHART, *where, "--set", "replicas=1", "--set", "crds.install=false")

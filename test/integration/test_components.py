@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from control_plane import ROOT, ControlPlane
+from certroll_dev import declared_metrics  # after control_plane, which knows where it is
 
 Object = dict[str, Any]
 _ROLES = {"cluster-wide": "ClusterRole", "namespaced": "Role"}
@@ -161,6 +162,21 @@ def test_monitors_find_the_ports_that_have_metrics(control_plane: ControlPlane, 
     texts = [(copies / folder / "kustomization.yaml").read_text() for folder in ("sidecar/component", "shutdown-manager/sidecar")]
     ports = [port["port"] for port in monitors["PodMonitor"]["podMetricsEndpoints"]]
     assert all(f"{{name: {port}, containerPort: " in text for port, text in zip(ports, texts, strict=True))
+
+
+def test_other_people_s_pods_are_believed_about_themselves_only() -> None:
+    """Any pod may have a port of these names. Were its series taken for the operator's, it could silence their alerts, or ring them."""
+    monitor = yaml.safe_load((ROOT / "manifests" / "components" / "monitors" / "pod-monitor.yaml").read_text())
+    own = {name: metric for page in ("sidecar", "shutdown-manager") for name, metric in declared_metrics.documented(ROOT, page).items()}
+    metrics = declared_metrics.declared(ROOT)
+    shared = {name for name in metrics if name.startswith(("process_", "certroll_tls_"))} | {"certroll_build_info"}
+    for endpoint in monitor["spec"]["podMetricsEndpoints"]:
+        [rule] = endpoint["metricRelabelings"]
+        assert (rule["sourceLabels"], rule["action"]) == (["__name__"], "keep")
+        for name, metric in metrics.items():
+            ends = ("_bucket", "_sum", "_count") if metric.kind == "histogram" else ("",)
+            kept = {bool(re.fullmatch(rule["regex"], name + end)) for end in ends}
+            assert kept == {name in own or name in shared}, name
 
 
 def test_the_documented_operator_of_node_agents_follows_the_control_plane(control_plane: ControlPlane, copies: Path) -> None:

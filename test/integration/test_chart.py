@@ -362,6 +362,19 @@ def test_where_pods_run_is_the_user_s_to_say(helm: Path) -> None:
     assert agent["spec"]["template"]["spec"]["imagePullSecrets"] == [{"name": "registry"}]
 
 
+def test_rights_are_given_in_the_namespaces_that_are_watched(helm: Path) -> None:
+    """Also in one that has the name of the manifests' own, where the release is elsewhere."""
+    watched = ["certroll-system", "certroll-nodes", "shop"]
+    values = {"scope": {"namespaces": watched}, "metrics": {"enabled": False}}
+    rendered = _parsed(_template(helm, Case(values, namespace="certificates")).stdout)
+    for kind in ("Role", "RoleBinding"):
+        found = [obj for obj in rendered if obj["kind"] == kind and obj["metadata"]["name"] == _OPERATOR]
+        assert [obj["metadata"]["namespace"] for obj in found] == watched
+        assert all(subject["namespace"] == "certificates" for obj in found for subject in obj.get("subjects", []))
+    args = _only(rendered, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert {f"--namespace={each}" for each in watched} <= set(args)
+
+
 def test_what_is_switched_off_is_not_there(helm: Path) -> None:
     off = {name: {"enabled": False} for name in ("admissionPolicy", "aggregatedRoles", "podDisruptionBudget", "networkPolicy", "metrics")}
     rendered = _installed(_template(helm, Case(off | {"crds": {"install": False}})).stdout)

@@ -340,6 +340,15 @@ def test_labels_and_annotations_of_the_user_are_on_each_object_and_select_nothin
         assert meta["labels"] == spec["selector"]["matchLabels"] | {"mesh": "no"} and meta["annotations"] == {"note": "a"}
 
 
+@pytest.mark.parametrize("release", ["2024", "true"])
+def test_a_release_s_name_is_a_text_whatever_it_looks_like(helm: Path, release: str) -> None:
+    words = [helm, "template", release, _CHART, _OLDEST, "--namespace", "2025", "--values", "-"]
+    values = {"nodeAgent": _ON, "controlPlane": _ON, "scope": {"secrets": "named", "namedSecrets": {"2026": ["web-tls"]}}}
+    for obj in _parsed(_run(words, values).stdout):
+        assert obj["metadata"]["labels"]["app.kubernetes.io/instance"] == release
+        assert isinstance(obj["metadata"].get("namespace", ""), str), obj
+
+
 def test_where_pods_run_is_the_user_s_to_say(helm: Path) -> None:
     mine = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}
     spread = [{"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}]
@@ -505,6 +514,7 @@ def test_the_package_has_what_the_links_lead_to(helm: Path, tmp_path: Path) -> N
     [package] = tmp_path.glob("*.tgz")
     case = _CASES["everything"]
     assert _parsed(_template(helm, case, chart=package).stdout) == _parsed(_template(helm, case).stdout)
+    assert _run([helm, "show", "readme", package]).stdout.strip() == (_CHART / "README.md").read_text().strip()
     assert package.stat().st_size < 200_000  # a release, which has the chart in it, must fit into a Secret of 1 MiB
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certroll_dev import install
+from certroll_dev import install, paths
 from certroll_dev.demo import pki, pods, workloads
 from certroll_dev.demo.api import API
 from certroll_dev.demo.cluster import LocalCluster
@@ -451,7 +451,7 @@ def test_an_uninstall_takes_nothing_that_is_the_users(
 def test_a_whole_uninstall_leaves_nothing_but_what_is_the_users(
     cluster: LocalCluster, api: API, authority: Authority, installer: Installer
 ) -> None:
-    """docs/operations.md: without -l, the CRDs with all policies go too, and the namespace with Lease and key."""
+    """docs/operations.md: the CRDs, with all policies, by a command of their own, and then the namespace, with Lease, key and CAs."""
     operator = installer("cluster-wide")
     _install_policy(api)
     there = {name: value for name, value in _user_data(cluster).items() if name != "namespace" and "Policy/" not in name}
@@ -460,7 +460,12 @@ def test_a_whole_uninstall_leaves_nothing_but_what_is_the_users(
     try:
         # The pods first, while they have the right to give up the Lease: test_rights counts what is refused.
         cluster.kubectl("-n", install.NAMESPACE, "delete", "deployment", install.NAME, "--cascade=foreground")
-        cluster.kubectl("delete", "--ignore-not-found", "-k", str(operator.overlay))
+        where = ("-n", install.NAMESPACE)
+        cluster.kubectl(*where, "create", "secret", "generic", "certroll-test-ca", "--from-literal=tls.key=a")  # as of a ClusterTrustDomain
+        cluster.kubectl("delete", "--ignore-not-found", "-l", "app.kubernetes.io/name=certroll", "-k", str(operator.overlay))
+        cluster.kubectl("delete", "-k", str(paths.CRDS))
+        cluster.kubectl(*where, "get", "secret", "certroll-test-ca")
+        cluster.kubectl("delete", "namespace", install.NAMESPACE)
         _assert_only_user_data_is_left(cluster, set(there))
     finally:
         workloads.install_crds(cluster)  # other tests have them from their first one on

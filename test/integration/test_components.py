@@ -179,6 +179,17 @@ def test_other_people_s_pods_are_believed_about_themselves_only() -> None:
             assert kept == {name in own or name in shared}, name
 
 
+def test_the_documented_uninstall_deletes_no_namespace_but_by_its_name(control_plane: ControlPlane, copies: Path) -> None:
+    """With the operator's go the CAs of ClusterTrustDomains."""
+    page = (ROOT / "docs" / "operations.md").read_text().partition("**Uninstall**")[2].partition("\n## ")[0]
+    commands = re.findall(r"kubectl delete (?:-l (\S+)=(\S+) )?-k (\S+)", page)
+    assert len(commands) >= 2
+    for label, value, folder in commands:
+        objects = [obj for obj in yaml.safe_load_all(control_plane.kubectl("kustomize", str(copies.parent / folder)).stdout) if obj]
+        deleted = [obj for obj in objects if not label or obj["metadata"].get("labels", {}).get(label) == value]
+        assert deleted and (folder.startswith("manifests/node-agent") or not [obj for obj in deleted if obj["kind"] == "Namespace"])
+
+
 def test_the_documented_operator_of_node_agents_follows_the_control_plane(control_plane: ControlPlane, copies: Path) -> None:
     page = (ROOT / "docs" / "node-agent.md").read_text().partition("## Install")[2]
     operator, agents = re.findall(r"kubectl apply --server-side -k manifests/(\S+)", page)[:2]

@@ -54,6 +54,13 @@ def test_defaults_land(place: ControlPlane) -> None:
     }
 
 
+def test_the_status_is_unknown_until_somebody_has_looked(place: ControlPlane) -> None:
+    """As of the other kinds: without conditions kstatus, and with it Flux, takes an object for healthy."""
+    place.create(policy({}))
+    [ready] = place.get(*WHERE)["status"]["conditions"]
+    assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "Unknown", "Pending")
+
+
 def test_every_field_is_kept(place: ControlPlane) -> None:
     place.create(policy(FULL))
     assert place.get(*WHERE)["spec"] == FULL

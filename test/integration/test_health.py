@@ -91,6 +91,7 @@ def test_conditions_are_read_as_meant(health: Path, item: Object, expected: Verd
     [
         ("certrotationpolicy", "CertRotationPolicy", {"secrets": [{"name": "web-tls"}]}),
         ("trustdomain", "TrustDomain", {"leaves": [{"name": "web", "source": {"type": "Mirror", "mirror": {"secretName": "issued"}}}]}),
+        ("controlplanepolicy", "ControlPlanePolicy", {}),
     ],
 )
 def test_what_nobody_has_looked_at_is_not_healthy(

@@ -860,6 +860,29 @@ static void no_wait_for_what_was_deleted_without_consent(void **state)
     assert_string_equal(got, "0:ba=I:bs");
 }
 
+/* Nobody waits for a namespace without consent; but what was published there before, and cannot be read now, may still
+ * have the CA. */
+static void a_distrusted_ca_is_not_gone_from_what_cannot_be_read(void **state)
+{
+    (void)state;
+    static const struct plan_case c = {
+        .spec = "issue distrust-a new", .cas = "aB", .objects = {{"b", "1b", "*"}, {"ba", NULL, "*"}}};
+    CR_CLEANUP(scene) struct scene *s = scene_new(&c);
+    CR_CLEANUP(cr_domain_plan) struct cr_domain_plan plan = {0};
+    go_on(s, 0, &plan);
+    lose(s, 1, CR_TRUST_NO_CONSENT);
+    s->objects[1].unknown = true;
+    for (size_t i = 0; i < 2; i++) {
+        go_on(s, 1000, &plan);
+        assert_false(condition(&plan.status, "Distrusted")->status);
+        assert_true(*plan.status.objects[1].trust);
+        assert_int_equal(plan.writes_len, 0);
+    }
+    s->objects[1].unknown = false; /* it was deleted */
+    go_on(s, 1000, &plan);
+    assert_true(condition(&plan.status, "Distrusted")->status);
+}
+
 /* What one namespace can do to all others by an object with more values than are read. */
 static void what_cannot_be_read_has_the_readers_that_it_had(void **state)
 {
@@ -1117,6 +1140,7 @@ int main(void)
         cmocka_unit_test(what_was_deleted_has_readers_and_is_recreated_first),
         cmocka_unit_test(a_new_leaf_waits_for_a_deleted_target_that_may_not_be_written),
         cmocka_unit_test(no_wait_for_what_was_deleted_without_consent),
+        cmocka_unit_test(a_distrusted_ca_is_not_gone_from_what_cannot_be_read),
         cmocka_unit_test(what_cannot_be_read_has_the_readers_that_it_had),
         cmocka_unit_test(what_cannot_be_read_keeps_the_cas_of_before_and_holds_no_renewal),
         cmocka_unit_test(what_is_in_force_goes_on_beside_too_many_objects),

@@ -525,6 +525,7 @@ static void what_one_namespace_has_more_of_than_is_read_stops_no_other(void **st
         if (view->refused != rows[i].reason || !strstr(cr_or_empty(view->refused_text), rows[i].words))
             fail_msg("%s: %s", rows[i].rule, cr_or_empty(view->refused_text));
         assert_false(view->found);
+        assert_int_equal(view->unknown, !rows[i].consents);
         assert_false(scene_write(&s, (struct cr_domain_write){.object = at}, &err));
         assert_int_equal(s.store.writes.len, 0);
         assert_true(scene_view(&s, "Secret", "a", "web")->source.found);

@@ -54,6 +54,7 @@ control_plane_nodes() { kubectl get nodes -l node-role.kubernetes.io/control-pla
 require_policy() {
     if ! kubectl -n kube-system wait "controlplanepolicy/${POLICY:-control-plane}" --for=condition=Ready --timeout=60s > /dev/null; then
         echo "the ControlPlanePolicy kube-system/${POLICY:-control-plane} is not Ready, so nothing would follow: nothing is written." \
+            "\"kubectl -n kube-system describe controlplanepolicies\" says why. Where there is none," \
             "docs/control-plane.md, \"Before the first time\", has what to install; another policy's name: export POLICY=NAME." >&2
         return 1
     fi

@@ -28,7 +28,8 @@ struct cr_domain_item {
     /* The place: why nothing may be written there, in words. */
     enum cr_trust_reason closed;
     char *closed_text;
-    bool is_unread; /* nor is anything there that was published */
+    bool is_unread;  /* nor is anything there that was published */
+    bool is_unknown; /* it could not be read */
     /* As they were read, or written since. NULL: not there. */
     struct cr_json *object;
     struct cr_json *source;   /* MIRROR */

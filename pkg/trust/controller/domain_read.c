@@ -31,8 +31,10 @@ static bool read_object(const struct cr_domain_objects *objects, struct cr_domai
     struct cr_error failed = {0};
     if (item->is_unread || cr_domain_get(objects, item->resource, item->ns, item->name, &item->object, &failed))
         return true;
-    if (item->closed && (failed.kind == CR_ERR_FORBIDDEN || is_about_the_object(&failed)))
+    if (item->closed && (failed.kind == CR_ERR_FORBIDDEN || is_about_the_object(&failed))) {
+        item->is_unknown = true;
         return true;
+    }
     if (is_about_the_object(&failed)) {
         item->closed = CR_TRUST_CANNOT_READ;
         item->closed_text = cr_strdup(failed.text);

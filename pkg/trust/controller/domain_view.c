@@ -121,6 +121,7 @@ static void view_item(struct cr_domain_objects *objects, struct cr_domain_item *
                                      .is_leaf = item->is_leaf,
                                      .spec = item->spec,
                                      .found = item->object != NULL,
+                                     .unknown = item->is_unknown,
                                      .version = cr_obj_resource_version(item->object)};
     cr_domain_consent_judge(objects, item);
     out->refused = item->refused;

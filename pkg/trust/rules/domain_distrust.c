@@ -188,7 +188,7 @@ bool cr_domain_has_distrusted(const struct domain_ctx *ctx, size_t at)
     for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
         if (ctx->distrusted[ca] && cr_domain_has_ca(object, ca))
             return true;
-    if (cr_domain_is_foreign(object) || cr_domain_is_missed(ctx, at))
+    if (object->unknown || cr_domain_is_foreign(object) || cr_domain_is_missed(ctx, at))
         return *ctx->plan->status.objects[at].trust != '\0';
     const struct cr_domain_evidence *evidence = cr_domain_evidence_of(ctx, at);
     return cr_domain_is_there(ctx, at) && !(evidence && cr_domain_has_trust(ctx, evidence));

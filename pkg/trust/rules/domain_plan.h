@@ -51,6 +51,7 @@ struct cr_domain_object {
     bool is_leaf;
     size_t spec;                  /* index into leaves or targets */
     bool found;                   /* it is there, and was read */
+    bool unknown;                 /* it may be there as it was: without consent, and it could not be read */
     const char *version;          /* the resourceVersion of what is there; NULL: nothing is */
     enum cr_trust_reason refused; /* why it may not be written; CR_TRUST_FINE: it may */
     const char *refused_text;     /* in words */

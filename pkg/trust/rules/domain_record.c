@@ -79,7 +79,7 @@ static void note(struct domain_ctx *ctx, size_t at, struct cr_domain_object_stat
 {
     const struct cr_domain_object *object = &ctx->world->objects[at];
     char trust[CR_SHA256_HEX];
-    if (cr_domain_is_foreign(object))
+    if (object->unknown || cr_domain_is_foreign(object))
         return; /* what was ours there stays on record */
     note_other_writer(ctx, object, record);
     if (cr_domain_is_missed(ctx, at)) {

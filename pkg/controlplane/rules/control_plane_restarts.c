@@ -62,7 +62,8 @@ static bool may_begin(const struct cp_ctx *ctx, size_t i)
     const struct cr_control_plane_count *namespaces = &ctx->plan->status.namespaces;
     bool root_is_there = ctx->root_known && namespaces->converged == namespaces->total;
     bool key_is_there = ctx->keys.one && !ctx->renewing;
-    return (has_root(ctx, i) || root_is_there) && (has_token(ctx, i) || key_is_there);
+    return !ctx->world->workloads[i].problem && (has_root(ctx, i) || root_is_there) &&
+           (has_token(ctx, i) || key_is_there);
 }
 
 static bool one_rolls(const struct cp_ctx *ctx)
@@ -102,8 +103,7 @@ void cr_cp_workloads(struct cp_ctx *ctx)
     for (size_t i = 0; i < policy->workloads_len; i++) {
         bool converged = has_root(ctx, i) && has_token(ctx, i);
         count(ctx, i, converged);
-        if (converged || ctx->world->workloads[i].problem || !may || ctx->plan->restart_workloads.len ||
-            !may_begin(ctx, i))
+        if (converged || !may || ctx->plan->restart_workloads.len || !may_begin(ctx, i))
             continue;
         cr_strvec_add(&ctx->plan->restart_workloads, cr_or_empty(policy->workloads[i].name));
     }

@@ -31,6 +31,8 @@ const char flags_help[] =
     "      --lifetime TIME         of the CA and the leaves, such as 8760h (default: the profile's)\n"
     "      --certificate-lifetime DAYS  the same in days\n"
     "  -o, --overwrite             rotate what is there\n"
+    "      --rotation-id TEXT      with --overwrite: runs with the same TEXT are one rotation, which issues each leaf\n"
+    "                              once (default: $JOB_UID, so a Job that is retried goes on)\n"
     "      --staged                rotate in stages: first the new CA into all bundles, and no leaf before the\n"
     "                              CertRotationPolicies that cover the Secrets say that it has arrived\n"
     "      --settle TIME           with --staged: a Secret that no policy with consumers covers counts as arrived so\n"
@@ -114,6 +116,7 @@ static const struct cr_flag table[] = {
     CR_FLAG(OWN, "lifetime", struct flags, lifetime_ms, .take = take_lifetime),
     CR_FLAG(OWN, "certificate-lifetime", struct flags, lifetime_ms, .take = take_days),
     CR_FLAG(SWITCH, "overwrite", struct flags, overwrite, .letter = 'o'),
+    CR_FLAG(TEXT, "rotation-id", struct flags, rotation_id),
     CR_FLAG(SWITCH, "staged", struct flags, staged),
     CR_FLAG(DURATION, "settle", struct flags, settle_ms, .least = 1),
     CR_FLAG(TEXTS, "restart", struct flags, restarts),
@@ -143,6 +146,10 @@ static bool check(const struct flags *flags, struct cr_error *err)
         return cr_error_set(err, CR_ERR_INVALID, "--restart and --no-restart contradict each other");
     if (flags->staged && flags->local)
         return cr_error_set(err, CR_ERR_INVALID, "--staged needs a cluster: nobody tells who has read files");
+    if (flags->rotation_id && (!flags->overwrite || flags->staged))
+        return cr_error_set(err, CR_ERR_INVALID, "--rotation-id is of use with --overwrite alone");
+    if (flags->rotation_id && flags->local)
+        return cr_error_set(err, CR_ERR_INVALID, "--rotation-id needs a cluster: files do not say who issued them");
     if (flags->settle_ms && !flags->staged)
         return cr_error_set(err, CR_ERR_INVALID, "--settle is of use with --staged only");
     return true;

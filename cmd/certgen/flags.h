@@ -19,6 +19,7 @@ struct flags {
     const char *local;   /* NULL: the cluster */
     int64_t lifetime_ms; /* 0: as the set has it */
     bool overwrite;
+    const char *rotation_id; /* NULL: the Job's */
     bool staged;
     int64_t settle_ms; /* 0: not given */
     bool no_webhook;

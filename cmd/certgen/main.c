@@ -121,6 +121,15 @@ static bool run_files(const struct flags *flags, const struct cr_certgen_set *se
     return cr_certgen_job_run(&job, err);
 }
 
+/* The pods of one Job are one rotation. In stages the next CA lives in a Secret, so none is needed. */
+static const char *rotation_of(const struct flags *flags)
+{
+    const char *uid = getenv("JOB_UID");
+    if (!flags->overwrite || flags->staged)
+        return NULL;
+    return flags->rotation_id ? flags->rotation_id : uid && *uid ? uid : NULL;
+}
+
 /* One request after the other, in this thread: the loop never runs. */
 static bool run_kube(const struct flags *flags, const struct cr_certgen_set *set, struct cr_error *err)
 {
@@ -135,6 +144,7 @@ static bool run_kube(const struct flags *flags, const struct cr_certgen_set *set
     struct cr_certgen_job job = job_of(flags, set);
     job.store = store;
     job.client = client;
+    job.rotation = rotation_of(flags);
     return cr_certgen_job_run(&job, err);
 }
 

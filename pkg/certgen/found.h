@@ -8,6 +8,7 @@
 struct cr_certgen_found {
     bool found;
     char *version;   /* resourceVersion; NULL: files have none */
+    char *rotation;  /* that issued its leaf (cr_certgen_job.rotation); NULL: not known */
     char *owner;     /* who else writes it, in words, so that it is not ours to write; NULL: no other program */
     bool has_opaque; /* the entry of the set's opaque_key is there and not empty */
     struct cr_buf

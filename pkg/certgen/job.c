@@ -50,10 +50,10 @@ static bool restart_one(const struct cr_certgen_run *run, const char *name, cons
 }
 
 /* The same value when it is tried again: one rollout. */
-static bool certgen_restart_at(const struct cr_certgen_run *run, int64_t now_ms, struct cr_error *err)
+static bool certgen_restart_at(const struct cr_certgen_run *run, int64_t at_ms, struct cr_error *err)
 {
     char at[CR_TIME_TEXT];
-    cr_time_format(now_ms, at);
+    cr_time_format(at_ms, at);
     const struct cr_strvec *names = &run->job->set->restarts;
     for (size_t i = 0; i < names->len; i++)
         if (!restart_one(run, names->items[i], at, err))
@@ -114,6 +114,7 @@ bool cr_certgen_decide(struct cr_certgen_run *run, bool overwrite, struct cr_err
         .set = run->job->set,
         .found = run->found,
         .overwrite = overwrite,
+        .rotation = run->job->rotation,
         .authority = run->authority ? cr_authority_certificate(run->authority) : NULL,
         .now_ms = cr_clock_wall_ms(),
     };
@@ -188,13 +189,12 @@ static bool settle(struct cr_certgen_run *run, struct cr_error *err)
     }
 }
 
-bool cr_certgen_restart(struct cr_certgen_run *run, struct cr_error *err)
+bool cr_certgen_restart(struct cr_certgen_run *run, int64_t at_ms, struct cr_error *err)
 {
     struct cr_backoff backoff = {.first_ms = FIRST_RETRY_MS, .max_ms = LAST_RETRY_MS};
-    int64_t now_ms = cr_clock_wall_ms();
     for (;;) {
         struct cr_error why = {0};
-        if (certgen_restart_at(run, now_ms, &why))
+        if (certgen_restart_at(run, at_ms, &why))
             return true;
         if (!cr_certgen_may_retry(run, &why, &backoff)) {
             *err = why;
@@ -203,14 +203,54 @@ bool cr_certgen_restart(struct cr_certgen_run *run, struct cr_error *err)
     }
 }
 
+/* When the last leaf of this rotation began, also if an earlier run has issued it: 0, there is none. */
+static int64_t issued_ms(const struct cr_certgen_run *run)
+{
+    int64_t last = 0;
+    for (size_t i = 0; run->job->rotation && i < run->plan.len; i++) {
+        int64_t begins_ms = run->plan.materials[i].not_before_ms;
+        if (cr_streq(run->found[i].rotation, run->job->rotation) && begins_ms > last)
+            last = begins_ms;
+    }
+    return last;
+}
+
+/* An earlier run of the same rotation may have ended before a restart; what it has restarted is not restarted again. */
+static bool restart_once(struct cr_certgen_run *run, struct cr_error *err)
+{
+    int64_t issued = issued_ms(run);
+    bool goes_on = issued && !run->wrote;
+    if (!run->job->client || (!run->replaced && !goes_on))
+        return true;
+    return cr_certgen_restart(run, issued ? issued : cr_clock_wall_ms(), err);
+}
+
+static void say_nothing_to_do(const struct cr_certgen_run *run)
+{
+    const char *why = !run->overwrite  ? ", and is left alone"
+                      : issued_ms(run) ? ", and this rotation has issued it"
+                                       : "";
+    cr_certgen_say(run, "nothing to do: every Secret is there%s", why);
+}
+
 static bool run_at_once(struct cr_certgen_run *run, struct cr_error *err)
 {
     run->overwrite = run->job->overwrite;
     if (!settle(run, err))
         return false;
-    if (!run->wrote && !run->rotated)
-        cr_certgen_say(run, "nothing to do: every Secret is there%s", run->overwrite ? "" : ", and is left alone");
-    return !run->rotated || !run->job->client || cr_certgen_restart(run, err);
+    if (!run->wrote && !run->replaced)
+        say_nothing_to_do(run);
+    return restart_once(run, err);
+}
+
+/* A set that was completed has another CA, which who reads CAs at its start does not know; policies restart what they
+ * cover. */
+static bool restart_uncovered(struct cr_certgen_run *run, struct cr_error *err)
+{
+    bool any = false;
+    if (!run->replaced || !run->job->settle_ms)
+        return true;
+    return cr_certgen_any_uncovered(run, &any, err) && (!any || cr_certgen_restart(run, cr_clock_wall_ms(), err));
 }
 
 /* What was made a moment ago cannot have arrived anywhere yet: it is not rotated at once. */
@@ -221,7 +261,7 @@ static bool run_staged(struct cr_certgen_run *run, struct cr_error *err)
         return false;
     if (run->wrote) {
         cr_certgen_say(run, "what was missing is made; nothing was rotated");
-        return true;
+        return restart_uncovered(run, err);
     }
     if (!cr_certgen_set_has_leaves(run->job->set)) {
         cr_certgen_say(run, "nothing to do: the set has no leaf, and what is opaque is never changed");

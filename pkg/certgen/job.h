@@ -13,6 +13,8 @@ struct cr_certgen_job {
     struct cr_certgen_store *store;
     struct cr_client *client; /* NULL: files, then nothing is restarted and no webhook is written */
     bool overwrite;
+    const char *rotation; /* with overwrite: runs with the same text are one rotation, each goes on where the last one
+                           * ended; NULL: each run is another. In a cluster only */
     /* Trust first: it publishes the bundles, and when the CertRotationPolicies that cover the Secrets show that they
      * have arrived, the leaves. Needs a client. */
     bool staged;

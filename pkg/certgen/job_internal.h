@@ -25,7 +25,7 @@ struct cr_certgen_run {
     struct cr_certgen_plan plan;
     struct cr_strvec said; /* lines that are not said twice */
     bool wrote;            /* anything */
-    bool rotated;          /* a leaf that was there has been replaced, or may have been */
+    bool replaced;         /* a leaf or a bundle that was there, or it may have been */
 };
 
 void cr_certgen_say(const struct cr_certgen_run *run, const char *fmt, ...) CR_PRINTF(2, 3);
@@ -50,9 +50,9 @@ bool cr_certgen_write_opaque(struct cr_certgen_run *run, struct cr_error *err) C
 bool cr_certgen_write_trust(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
 bool cr_certgen_write_leaves(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
 
-/* Restarts each of the set's Deployments, by the annotation of `kubectl rollout restart`. It says which are not there,
- * and which have one replica. */
-bool cr_certgen_restart(struct cr_certgen_run *run, struct cr_error *err) CR_MUST_USE;
+/* Restarts each of the set's Deployments, by the annotation of `kubectl rollout restart`; one that has this time (wall
+ * clock) already is not restarted again. It says which are not there, and which have one replica. */
+bool cr_certgen_restart(struct cr_certgen_run *run, int64_t at_ms, struct cr_error *err) CR_MUST_USE;
 
 /* --- in stages --- */
 

@@ -169,11 +169,16 @@ static bool is_issued_by_new(const struct work *w, size_t i)
     return *w->identity && cr_strvec_has(&w->plan->materials[i].anchors, w->identity);
 }
 
+static bool is_issued_by_this_rotation(const struct work *w, size_t i)
+{
+    return w->plan->materials[i].has_leaf && w->q->rotation && cr_streq(w->q->found[i].rotation, w->q->rotation);
+}
+
 /* Whether another leaf is to be issued. */
 static bool wants_leaf(const struct work *w, size_t i)
 {
-    const struct cr_certgen_found *found = &w->q->found[i];
-    return !found->found || (w->q->overwrite && !is_issued_by_new(w, i));
+    bool stays = !w->q->overwrite || is_issued_by_new(w, i) || is_issued_by_this_rotation(w, i);
+    return !w->q->found[i].found || !stays;
 }
 
 static bool plan_leaves(struct work *w)

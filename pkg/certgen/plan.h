@@ -3,6 +3,8 @@
  *
  * The rules:
  *   1. What is there is left alone, leaf, key and opaque entries, unless `overwrite`. Opaque entries are never changed.
+ *      A leaf that the same rotation has issued stays: pods may still present the one before, and another CA would take
+ *      the place of theirs.
  *   2. The set has one bundle: [new CA, previous], by the rule of pki/bundle.h with one previous CA (as
  *      envoyproxy/gateway#8534), and beyond it each CA of a leaf that is published in the set.
  *   3. Bundles are published before leaves: at each moment each published leaf verifies against each published bundle.
@@ -20,6 +22,7 @@ struct cr_certgen_question {
     const struct cr_certgen_set *set;
     const struct cr_certgen_found *found; /* of each Secret of the set */
     bool overwrite;
+    const char *rotation;  /* cr_certgen_job.rotation; NULL: unlike any other */
     const char *authority; /* PEM of the CA that issues; NULL: none yet */
     int64_t now_ms;        /* wall clock */
 };

@@ -58,7 +58,7 @@ static bool restart_uncovered(struct staged *s, struct cr_error *err)
         return false;
     if (!any)
         return true;
-    if (!cr_certgen_restart(s->run, err))
+    if (!cr_certgen_restart(s->run, cr_clock_wall_ms(), err))
         return false;
     s->restarted[s->stage] = true;
     s->run->written_ms = cr_clock_monotonic_ms();

@@ -11,6 +11,7 @@
 struct cr_certgen_write {
     struct cr_pem_input data[3]; /* as cr_certgen_found.data; data NULL: not written */
     const void *opaque;          /* of the set's opaque_bytes; NULL: not written */
+    const char *rotation;        /* that issues the leaf; NULL: not written, as in files */
 };
 
 struct cr_certgen_store;

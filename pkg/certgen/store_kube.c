@@ -7,6 +7,8 @@
 #include "codec/base64.h"
 #include "kube/object.h"
 
+#define ROTATION_ANNOTATION "certroll.dev/certgen-rotation"
+
 static char *title(const struct cr_certgen_store *store, size_t secret)
 {
     return cr_asprintf("Secret %s/%s", store->set->ns, store->set->secrets[secret].name);
@@ -40,6 +42,7 @@ static bool read_object(const struct cr_certgen_secret *secret, const struct cr_
 {
     out->found = true;
     out->version = cr_strdup_or_null(cr_obj_resource_version(object));
+    out->rotation = cr_strdup_or_null(cr_obj_annotation(object, ROTATION_ANNOTATION));
     out->owner = owner_of(object);
     const char *opaque = secret->opaque_key ? cr_json_string_at(object, "data", secret->opaque_key) : NULL;
     out->has_opaque = opaque && *opaque;
@@ -83,6 +86,10 @@ static void put_data(const struct cr_certgen_secret *secret, const struct cr_cer
             put(data, cr_certgen_entries[i], write->data[i].data, write->data[i].len);
     if (write->opaque)
         put(data, secret->opaque_key, write->opaque, (size_t)secret->opaque_bytes);
+    if (write->rotation) {
+        struct cr_json *metadata = cr_json_object_in(object, "metadata");
+        cr_json_set_string(cr_json_object_in(metadata, "annotations"), ROTATION_ANNOTATION, write->rotation);
+    }
 }
 
 static struct cr_json *new_object(const struct cr_certgen_set *set, const struct cr_certgen_secret *secret)

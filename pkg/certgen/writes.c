@@ -72,6 +72,8 @@ static void note_written(struct cr_certgen_run *run, size_t i, const struct cr_c
     run->wrote = true;
     found->found = true;
     found->has_opaque |= write->opaque != NULL;
+    if (write->rotation)
+        cr_strset(&found->rotation, write->rotation);
     for (size_t k = 0; k < cr_array_len(found->data); k++) {
         if (!write->data[k].data)
             continue;
@@ -117,6 +119,7 @@ static bool write_trust(struct cr_certgen_run *run, size_t i, struct cr_error *e
     struct cr_certgen_write write = {0};
     write.data[CR_CERTGEN_DATA_TRUST] = text_entry(run->plan.bundle);
     cr_autofree char *what = cr_asprintf("trusts %zu CAs: the new one first", run->plan.bundle_len);
+    run->replaced |= run->found[i].data[CR_CERTGEN_DATA_TRUST].len > 0; /* before the answer, which may be lost */
     return write_secret(run, i, &write, what, err);
 }
 
@@ -127,7 +130,7 @@ static bool write_leaf(struct cr_certgen_run *run, size_t i, struct cr_error *er
     if (!cr_certgen_leaf_issue(set, &set->secrets[i], run->authority, cr_clock_wall_ms(), &leaf, err))
         return false;
     bool replaces = run->found[i].found;
-    struct cr_certgen_write write = {0};
+    struct cr_certgen_write write = {.rotation = run->job->rotation};
     write.data[CR_CERTGEN_DATA_CERTIFICATE] = text_entry(leaf.certificate);
     write.data[CR_CERTGEN_DATA_PRIVATE_KEY] = (struct cr_pem_input){leaf.key.data, leaf.key.len};
     if (!replaces)
@@ -135,7 +138,7 @@ static bool write_leaf(struct cr_certgen_run *run, size_t i, struct cr_error *er
     char until[CR_TIME_TEXT];
     cr_time_format(leaf.not_after_ms, until);
     cr_autofree char *what = cr_asprintf("%s, until %s", replaces ? "a new leaf" : "created", until);
-    run->rotated |= replaces; /* before the answer, which may be lost: then the leaf is found to be there */
+    run->replaced |= replaces; /* before the answer, which may be lost: then the leaf is found to be there */
     return write_secret(run, i, &write, what, err);
 }
 
@@ -150,13 +153,14 @@ static bool write_each(struct cr_certgen_run *run, size_t task,
     return true;
 }
 
-/* Trust first, for the webhook as well; without an authority the bundle is the one that is there. */
+/* Trust first, for the webhook as well: the ca.crt of its Secret, which does not shrink within a run. */
 static bool write_webhook(struct cr_certgen_run *run, struct cr_error *err)
 {
     const struct cr_certgen_set *set = run->job->set;
     if (!set->webhook || !run->job->client)
         return true;
-    const char *bundle = run->plan.bundle ? run->plan.bundle : run->found[set->webhook_secret].data[2].data;
+    const struct cr_pem_input published = cr_certgen_entry(&run->found[set->webhook_secret], CR_CERTGEN_DATA_TRUST);
+    const char *bundle = published.len ? published.data : run->plan.bundle; /* the Secret is about to be created */
     return !bundle || certgen_webhook_write(run, bundle, err);
 }
 

@@ -47,8 +47,11 @@ def test_the_job_makes_and_rotates(cluster: LocalCluster, api: API, manifests: l
     [job] = [each for each in manifests if each["kind"] == "Job"]
     job["spec"]["template"]["spec"]["containers"][0]["args"].append("--overwrite")
     _run(cluster, manifests)
+    uid = api.get("jobs", _NAMESPACE, "certroll-certgen")["metadata"]["uid"]
     for name, old in before.items():
         new = _data(api, name)
+        # A pod that the Job starts in place of one that failed goes on with this rotation.
+        assert api.get("secrets", _NAMESPACE, name)["metadata"]["annotations"]["certroll.dev/certgen-rotation"] == uid
         assert new["tls.crt"] != old["tls.crt"] and new["ca.crt"].endswith(old["ca.crt"]) and new["ca.crt"].count(_BEGIN) == 2
 
 

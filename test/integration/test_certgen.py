@@ -156,16 +156,45 @@ def _go_accepts(certcheck: str, secrets: dict, namespace: str, folder: Path) -> 
             assert done.returncode == 0, done.stdout
 
 
-def test_a_half_made_set_is_completed(certgen: Certgen, tmp_path: Path) -> None:
-    """Leaves that are there stay; what is missing is of another CA, which all must trust."""
+@pytest.mark.parametrize("flags", [(), ("--staged", "--settle=100ms")], ids=["at-once", "staged"])
+def test_a_half_made_set_is_completed(certgen: Certgen, flags: tuple[str, ...], tmp_path: Path) -> None:
+    """Leaves that are there stay; what is missing is of another CA, which all must trust, also who reads CAs at its start."""
+    certgen.plane.create(manifests.deployment(certgen.namespace, "web", "a"))
     certgen.run()
     before = certgen.data()
+    assert _generation(certgen) == 1
     certgen.plane.kubectl("delete", "secret", "b", "-n", certgen.namespace)
-    certgen.run()
+    certgen.run(*flags)
     after = certgen.data()
     assert after["a"]["tls.crt"] == before["a"]["tls.crt"] and after["hmac"] == before["hmac"]
     assert len(certificates(after["a"]["ca.crt"])) == 2
     assert not untrusted(after, tmp_path)
+    assert _generation(certgen) == 2
+
+
+def _generation(certgen: Certgen) -> int:
+    return certgen.plane.get("deployment", "web", "-n", certgen.namespace)["metadata"]["generation"]
+
+
+def test_a_rotation_that_is_run_again_goes_on(certgen: Certgen, tmp_path: Path) -> None:
+    """As the pods of a Job do: another rotation would take away the CA that pods still present."""
+    plane, namespace = certgen.plane, certgen.namespace
+    certgen.run()
+    plane.create(manifests.deployment(namespace, "web", "a"))
+    old = certificates(certgen.data()["a"]["ca.crt"])
+    secrets = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "patch"]}
+    admin, certgen.kubeconfig = certgen.kubeconfig, account(plane, namespace, "rotator", [secrets], tmp_path)
+    assert "restarting Deployment" in certgen.run("--overwrite", "--rotation-id=one", status=1)
+    rotated = certgen.data()
+    assert certificates(rotated["a"]["ca.crt"])[1:] == old
+    certgen.run("--overwrite", "--rotation-id=one", status=1)
+    certgen.kubeconfig = admin
+    for _ in range(2):
+        said = certgen.run("--overwrite", "--rotation-id=one")
+        assert "this rotation has issued it" in said and f"Deployment {namespace}/web: restarted" in said
+        assert _generation(certgen) == 2 and certgen.data() == rotated
+    certgen.run("--overwrite", "--rotation-id=two")
+    assert _generation(certgen) == 3 and certgen.data()["b"]["tls.crt"] != rotated["b"]["tls.crt"]
 
 
 def test_who_reads_it_at_the_start_is_restarted_after_a_rotation_only(certgen: Certgen) -> None:
@@ -173,12 +202,11 @@ def test_who_reads_it_at_the_start_is_restarted_after_a_rotation_only(certgen: C
     certgen.run()
     assert f"Deployment {namespace}/web: not there, so not restarted" in certgen.run("--overwrite")
     plane.create(manifests.deployment(namespace, "web", "a"))
-    generation = lambda: plane.get("deployment", "web", "-n", namespace)["metadata"]["generation"]  # noqa: E731
     certgen.run()
     certgen.run("--overwrite", "--no-restart")
-    assert generation() == 1
+    assert _generation(certgen) == 1
     said = certgen.run("--overwrite")
-    assert generation() == 2
+    assert _generation(certgen) == 2
     assert f"Deployment {namespace}/web: restarted" in said and "web has one replica" in said
 
 
@@ -207,12 +235,16 @@ def test_the_webhook_trusts_before_the_leaf_changes(control_plane: ControlPlane,
     control_plane.create({**kind, "metadata": {"name": name}, "webhooks": [hook]})
     control_plane.create(manifests.deployment(namespace, "envoy-ratelimit", "envoy-rate-limit"))
     own = Certgen(control_plane, namespace, ("--profile", "envoy-gateway"), kubeconfig)
-    for flags in ((), ("--overwrite",)):
+    # A Secret that is made again has a CA of its own: the rotation after that publishes three, until each leaf is replaced.
+    for flags, lost in (((), ""), (("--overwrite",), ""), ((), "envoy"), (("--overwrite",), "")):
+        if lost:
+            control_plane.kubectl("delete", "secret", lost, "-n", namespace)
         said = own.run(*flags)
         [found] = control_plane.get("mutatingwebhookconfiguration", name)["webhooks"]
         assert data_of({"data": {"x": found["clientConfig"]["caBundle"]}})["x"] == own.data()["envoy-gateway"]["ca.crt"]
         assert said.index("caBundle written") < said.index("until 20")
     assert "envoy-ratelimit: restarted" in said
+    assert len(certificates(own.data()["envoy-gateway"]["ca.crt"])) == 3
     control_plane.kubectl("delete", "mutatingwebhookconfiguration", name)
 
 
@@ -396,6 +428,8 @@ def test_a_right_that_is_missing_is_named(certgen: Certgen, tmp_path: Path) -> N
         (("--profile", "contour", "--pem"), "--local DIR writes files"),
         (("--profile", "contour", "--staged", "--local", "x"), "--staged needs a cluster"),
         (("--profile", "contour", "--settle", "5s"), "with --staged only"),
+        (("--profile", "contour", "--rotation-id", "x"), "with --overwrite alone"),
+        (("--profile", "contour", "--rotation-id", "x", "--overwrite", "--local", "x"), "--rotation-id needs a cluster"),
         (("--profile", "contour", "--certificate-lifetime", "0"), "a number of days"),
         (("--profile", "contour", "--lifetime", "forever"), "--lifetime"),
         (("--profile", "contour", "--lifetime", "5m"), "from 1h to 876000h"),

@@ -32,6 +32,7 @@ struct scene {
     struct cr_certgen_set *set;
     struct generation cas[4];
     struct cr_certgen_found found[SECRETS];
+    const char *rotation;
     struct cr_certgen_plan plan;
     struct cr_error err;
 };
@@ -95,6 +96,7 @@ static bool try_plan(struct scene *s, int authority, bool overwrite)
         .set = s->set,
         .found = s->found,
         .overwrite = overwrite,
+        .rotation = s->rotation,
         .authority = authority < 0 ? NULL : cr_authority_certificate(s->cas[authority].authority),
         .now_ms = cr_clock_wall_ms(),
     };
@@ -189,6 +191,37 @@ static void the_rules(void **state)
     }
 }
 
+/* Of two leaves, what a run of the same rotation has left: pods may present the CA 0 until they have read the Secrets.
+ */
+static void what_a_rotation_has_issued_stays(void **state)
+{
+    static const struct {
+        int leaf_b;
+        const char *issued_a, *issued_b; /* the rotation; NULL: none is on record */
+        int authority;
+        const char *tasks, *bundle;
+    } cases[] = {
+        {1, "now", "now", -1, "- - -", NULL},
+        {0, "now", NULL, 2, "T TL -", "210"},
+        {1, "before", "before", 2, "TL TL -", "21"},
+        {1, NULL, NULL, 2, "TL TL -", "21"},
+    };
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        struct scene *s = *state;
+        publish(s, A, 1, "10");
+        publish(s, B, cases[i].leaf_b, "10");
+        cr_strset(&s->found[A].rotation, cases[i].issued_a);
+        cr_strset(&s->found[B].rotation, cases[i].issued_b);
+        s->found[HMAC].found = s->found[HMAC].has_opaque = true;
+        s->rotation = "now";
+        plan(s, cases[i].authority, true);
+        expect_tasks(s, cases[i].tasks);
+        assert_false(s->plan.needs_authority);
+        if (cases[i].bundle)
+            expect_bundle(s, cases[i].bundle);
+    }
+}
+
 static void a_set_that_does_not_fit_together_is_reported(void **state)
 {
     struct scene *s = *state;
@@ -259,6 +292,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_rules, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_a_rotation_has_issued_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_set_that_does_not_fit_together_is_reported, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_leaf_without_its_ca_is_replaced_and_reported, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_read_is_replaced_and_reported, set_up, tear_down),

@@ -21,6 +21,8 @@ static const char policy_text[] = "metadata: {name: edge, namespace: ns, uid: po
                                   "  consumers: [{name: web, targetRef: {apiVersion: apps/v1, kind: Deployment, name: "
                                   "web}, verify: {port: 8443}}]\n";
 
+#define VERSION "5"
+
 static void *run_loop(void *loop)
 {
     cr_loop_run(loop);
@@ -30,7 +32,7 @@ static void *run_loop(void *loop)
 /* The Secret as the API server has it. Owned text. */
 static char *secret_of(const struct test_cert *ca, const struct test_cert *leaf)
 {
-    CR_CLEANUP(cr_json) struct cr_json *secret = cr_json_new_object();
+    CR_CLEANUP(cr_json) struct cr_json *secret = test_yaml("{metadata: {resourceVersion: '" VERSION "'}}");
     struct cr_json *data = cr_json_object_in(secret, "data");
     cr_autofree char *trust = cr_base64_encode(ca->cert_pem, strlen(ca->cert_pem));
     cr_autofree char *chain = cr_base64_encode(leaf->cert_pem, strlen(leaf->cert_pem));
@@ -48,9 +50,11 @@ static char *target_of(const char *bundle)
     return cr_json_print(target);
 }
 
-/* What is on record has this leaf, and the Secret one of "new". Owned: the bundle that is written. */
-static char *publish(const char *recorded_leaf, const char *secret, const char *target)
+/* What is on record has this leaf, and the Secret that was seen, in this version, one of "new". Owned: the bundle that
+ * is written; NULL: the Secret has changed since. */
+static char *publish(const char *recorded_leaf, const char *seen_version, const char *secret, const char *target)
 {
+    bool is_current = cr_streq(seen_version, VERSION);
     const struct fake_answer script[] = {
         {.expect = "GET /api/v1/namespaces/ns/secrets/web-tls", .body = secret},
         {.expect = "GET /api/v1/namespaces/ns/configmaps/trust", .body = target},
@@ -60,21 +64,22 @@ static char *publish(const char *recorded_leaf, const char *secret, const char *
     struct cr_error err = {0};
     pthread_t thread;
     int64_t look_again_ms = 0;
-    assert_true(fake_api_start(&api, script, cr_array_len(script)));
+    assert_true(fake_api_start(&api, script, is_current ? cr_array_len(script) : 1));
     CR_CLEANUP(cr_loop) struct cr_loop *loop = cr_loop_new();
     const struct cr_actor actor = {.client = fake_client(loop, api.port), .memory = cr_memory_new()};
     assert_int_equal(pthread_create(&thread, NULL, run_loop, loop), 0);
     CR_CLEANUP(cr_json) struct cr_json *json = test_yaml(policy_text);
     CR_CLEANUP(cr_policy) struct cr_policy *policy = cr_policy_decode(json, &err);
     struct cr_material material = {.has_leaf = true, .leaf = "new"};
-    struct cr_world_secret seen = {.found = true, .material = &material};
+    struct cr_world_secret seen = {.found = true, .resource_version = seen_version, .material = &material};
     struct cr_gathered gathered = {.world = {.policy = policy, .secrets = &seen}};
     struct cr_secret_status *known = cr_status_secret_add(&gathered.status, "web-tls");
     known->has_settled = known->settled.has_leaf = true;
     snprintf(known->settled.leaf, sizeof known->settled.leaf, "%s", recorded_leaf);
-    if (!cr_trust_bundles_publish(&actor, &gathered, &look_again_ms, &err))
+    bool done = cr_trust_bundles_publish(&actor, &gathered, &look_again_ms, &err);
+    if (done != is_current || err.kind != (is_current ? CR_ERR_NONE : CR_ERR_CONFLICT))
         fail_msg("%s", err.text);
-    const char *body = fake_api_body(&api, 2);
+    const char *body = is_current ? fake_api_body(&api, 2) : "{}";
     CR_CLEANUP(cr_json) struct cr_json *patch = cr_json_parse(body, strlen(body), &err);
     char *bundle = cr_strdup_or_null(cr_json_string_at(patch, "data", "ca.crt"));
     free(gathered.trust_refused);
@@ -103,10 +108,11 @@ static void a_bundle_shrinks_only_while_no_change_is_under_way(void **state)
     cr_autofree char *target = target_of(published);
     cr_autofree char *all = test_concat(third->cert_pem, second->cert_pem, first->cert_pem, NULL);
     cr_autofree char *two = test_concat(third->cert_pem, second->cert_pem, NULL);
-    cr_autofree char *under_way = publish("old", secret, target);
-    cr_autofree char *settled = publish("new", secret, target);
+    cr_autofree char *under_way = publish("old", VERSION, secret, target);
+    cr_autofree char *settled = publish("new", VERSION, secret, target);
     assert_string_equal(under_way, all);
     assert_string_equal(settled, two);
+    assert_null(publish("new", "4", secret, target)); /* what was seen is not what is published */
 }
 
 int main(void)

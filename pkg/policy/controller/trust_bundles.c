@@ -91,15 +91,21 @@ static bool check_secret(struct publish_context *context, size_t i)
                       .object = object, .detail = seen->found ? cr_or_empty(seen->problem_text) : "it is not there"});
 }
 
-static bool read_secret(struct publish_context *context, const struct cr_policy_secret *names,
-                        struct cr_trust_sources *sources)
+/* Only what was looked at: what a bundle may lose follows from the leaves that this version is known to have. The cache
+ * may be behind. */
+static bool read_secret(struct publish_context *context, size_t i, struct cr_trust_sources *sources)
 {
+    const struct cr_policy_secret *names = &context->policy->secrets[i];
     struct cr_error err = {0};
     CR_CLEANUP(cr_secret_json)
     struct cr_json *secret =
         cr_client_get(context->actor->client, &cr_res_secrets, context->policy->ns, names->name, &err);
     if (!secret) {
         cr_error_wrap(&err, "cannot read Secret %s", names->name);
+        return fail(context, &err);
+    }
+    if (!cr_streq(cr_obj_resource_version(secret), context->gathered->world.secrets[i].resource_version)) {
+        (void)cr_error_set(&err, CR_ERR_CONFLICT, "Secret %s has just changed", names->name);
         return fail(context, &err);
     }
     CR_CLEANUP(cr_entry) struct cr_entry trust;
@@ -113,8 +119,8 @@ static bool read_secret(struct publish_context *context, const struct cr_policy_
 static bool read_secrets(struct publish_context *context, struct cr_trust_sources *sources)
 {
     for (size_t i = 0; i < context->policy->secrets_len; i++)
-        if (!check_secret(context, i) || (context->gathered->world.secrets[i].material &&
-                                          !read_secret(context, &context->policy->secrets[i], sources)))
+        if (!check_secret(context, i) ||
+            (context->gathered->world.secrets[i].material && !read_secret(context, i, sources)))
             return false;
     return sources->current.len ||
            refuse(context, CR_TRUST_NO_CA,

@@ -103,6 +103,7 @@ struct used {
     struct cr_used_secret *items;
     struct cr_snapshot **snapshots; /* they keep the JSON */
     size_t len;
+    size_t opened_bytes;
 };
 
 static void used_cleanup(struct used *used)
@@ -111,6 +112,19 @@ static void used_cleanup(struct used *used)
         cr_snapshot_unref(used->snapshots[i]);
     free(used->items);
     free(used->snapshots);
+}
+
+/* Two milliseconds of the loop or so: that many bytes of Secrets are parsed for one event. */
+enum { OPENED_BYTES_MAX = 256 * 1024 };
+
+/* selects: a policy of the namespace looks at labels. */
+static struct cr_snapshot *open_used(struct cr_cache *cache, const char *ns, const char *name, bool selects,
+                                     struct used *used, bool *unread)
+{
+    CR_CLEANUP(cr_packed) struct cr_packed *packed = selects ? cr_cache_secret_packed(cache, ns, name) : NULL;
+    used->opened_bytes += cr_packed_text_len(packed);
+    *unread = packed && used->opened_bytes > OPENED_BYTES_MAX;
+    return *unread ? NULL : cr_packed_open(packed);
 }
 
 /* names: NULL: none. */
@@ -122,10 +136,11 @@ static void add_used(struct cr_cache *cache, const char *ns, const struct cr_str
     used->items = cr_reallocarray(used->items, used->len + names->len, sizeof *used->items);
     used->snapshots = cr_reallocarray(used->snapshots, used->len + names->len, sizeof(struct cr_snapshot *));
     for (size_t i = 0; i < names->len; i++, used->len++) {
-        struct cr_snapshot *secret = selects ? cr_cache_get(cache, CR_CACHED_SECRETS, ns, names->items[i]) : NULL;
+        bool unread = false;
+        struct cr_snapshot *secret = open_used(cache, ns, names->items[i], selects, used, &unread);
         used->snapshots[used->len] = secret;
         used->items[used->len] =
-            (struct cr_used_secret){.name = names->items[i], .secret = secret ? secret->json : NULL};
+            (struct cr_used_secret){.name = names->items[i], .secret = secret ? secret->json : NULL, .unread = unread};
     }
 }
 
@@ -151,7 +166,8 @@ static void notify_user_changed(struct cr_cache *cache, const char *ns, const ch
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     __attribute__((cleanup(used_cleanup))) struct used used = {0};
     CR_CLEANUP(cr_packed) struct cr_packed *template = after ? cr_cache_template_of(cache, ns, after) : NULL;
-    add_used(cache, ns, uses_of(before), &used);
+    if (!uses_of(before) || !uses_of(after) || !cr_strvec_equal(uses_of(before), uses_of(after)))
+        add_used(cache, ns, uses_of(before), &used);
     add_used(cache, ns, uses_of(after), &used);
     add_used(cache, ns, uses_of(cr_packed_extra(template)), &used);
     enum cr_index_users users_of =

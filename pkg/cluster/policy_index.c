@@ -18,6 +18,7 @@ struct entry {
     /* Keys of by_place under which the policy is found; those of Secrets also when the policy is not usable. */
     struct cr_strvec places;
     struct cr_policy *policy; /* of one with a selector; NULL: names say all */
+    size_t comparisons;       /* of its selector with one label, at most */
     bool usable;
     bool discovers;
     bool says_conflict;
@@ -39,7 +40,11 @@ struct cr_policy_index {
     struct cr_strmap *selecting; /* namespace → struct entries, never empty */
     struct cr_strmap *waiting;   /* the same of those that wait for a budget */
     uint64_t question;
+    size_t comparisons_left; /* of the question */
 };
+
+/* A millisecond or so: the loop asks, on which all watches of all namespaces depend. */
+enum { COMPARISONS_MAX = 256 * 1024 };
 
 static const char secret_kind[] = "Secret";
 
@@ -142,6 +147,14 @@ static void add_named(struct entry *entry, const struct cr_policy *policy)
         add_place(entry, policy->consumers[i].kind, policy->consumers[i].target);
 }
 
+static size_t comparisons_of(const struct cr_selector *selector)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < selector->len; i++)
+        count += 1 + selector->items[i].values.len;
+    return count;
+}
+
 /* Takes policy. */
 static struct entry *entry_new(const struct cr_json *object, struct cr_policy *policy)
 {
@@ -158,6 +171,7 @@ static struct entry *entry_new(const struct cr_json *object, struct cr_policy *p
         return entry;
     add_named(entry, policy);
     entry->discovers = policy->discover.enabled;
+    entry->comparisons = comparisons_of(&policy->secret_selector);
     if (policy->secret_selector.len)
         entry->policy = policy;
     else
@@ -246,15 +260,30 @@ static void answer_place(struct cr_policy_index *index, const char *place, count
             answer(index, entries->items[i], keys);
 }
 
-/* json: NULL when it does not exist. */
-static void answer_selecting(struct cr_policy_index *index, const char *ns, const struct cr_json *json,
+/* Or it would take too long to know. */
+static bool may_take(struct cr_policy_index *index, const struct entry *entry, const struct cr_json *json,
+                     size_t labels_len)
+{
+    size_t comparisons = entry->comparisons * (1 + labels_len);
+    bool is_cheap = comparisons <= index->comparisons_left;
+    index->comparisons_left -= is_cheap ? comparisons : index->comparisons_left;
+    return !is_cheap ||
+           cr_discover_selects(entry->policy, cr_json_string_at(json, "type"), cr_json_at(json, "metadata", "labels"));
+}
+
+/* secret->secret: NULL when it does not exist. */
+static void answer_selecting(struct cr_policy_index *index, const char *ns, const struct cr_used_secret *secret,
                              counts_fn counts, struct cr_strvec *keys)
 {
-    const struct entries *entries = json ? cr_strmap_get(index->selecting, cr_or_empty(ns)) : NULL;
-    for (size_t i = 0; entries && i < entries->len; i++)
-        if (counts(entries->items[i]) && cr_discover_selects(entries->items[i]->policy, cr_json_string_at(json, "type"),
-                                                             cr_json_at(json, "metadata", "labels")))
-            answer(index, entries->items[i], keys);
+    bool is_there = secret->secret || secret->unread;
+    const struct entries *entries = is_there ? cr_strmap_get(index->selecting, cr_or_empty(ns)) : NULL;
+    size_t labels_len = entries ? cr_json_len(cr_json_at(secret->secret, "metadata", "labels")) : 0;
+    for (size_t i = 0; entries && i < entries->len; i++) {
+        struct entry *entry = entries->items[i];
+        bool is_open = entry->added_in != index->question && counts(entry);
+        if (is_open && (secret->unread || may_take(index, entry, secret->secret, labels_len)))
+            answer(index, entry, keys);
+    }
 }
 
 static void answer_secret(struct cr_policy_index *index, const char *ns, const struct cr_used_secret *secret,
@@ -262,13 +291,14 @@ static void answer_secret(struct cr_policy_index *index, const char *ns, const s
 {
     cr_autofree char *place = place_of(ns, secret_kind, secret->name);
     answer_place(index, place, counts, keys);
-    answer_selecting(index, ns, secret->secret, counts, keys);
+    answer_selecting(index, ns, secret, counts, keys);
 }
 
 static void ask(struct cr_policy_index *index)
 {
     pthread_mutex_lock(&index->lock);
     index->question++;
+    index->comparisons_left = COMPARISONS_MAX;
 }
 
 static void asked(struct cr_policy_index *index)
@@ -280,8 +310,8 @@ void cr_policy_index_of_secret(struct cr_policy_index *index, const char *ns, co
                                const struct cr_json *before, const struct cr_json *after, struct cr_strvec *keys)
 {
     ask(index);
-    answer_secret(index, ns, &(struct cr_used_secret){name, before}, any, keys);
-    answer_selecting(index, ns, after, any, keys);
+    answer_secret(index, ns, &(struct cr_used_secret){.name = name, .secret = before}, any, keys);
+    answer_selecting(index, ns, &(struct cr_used_secret){.name = name, .secret = after}, any, keys);
     asked(index);
 }
 

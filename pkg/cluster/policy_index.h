@@ -1,6 +1,9 @@
 /* Which policies an event concerns, and which Secrets all policies want. Both are looked up, without a check of each
  * policy. Whether an object belongs to a policy by its selector or by discovery is decided by the object before and
  * after the event, and by what the policy's status knows: an object that leaves the policy concerns it as well.
+ * A namespace chooses how many labels its Secrets have, and how many policies select by them. Beyond a number of
+ * comparisons, and for what was not looked at, an answer has all policies of the namespace that select: each sees for
+ * itself that nothing has changed.
  * Thread-safe; the loop writes. */
 #ifndef CR_CLUSTER_POLICY_INDEX_H
 #define CR_CLUSTER_POLICY_INDEX_H
@@ -30,10 +33,11 @@ void cr_policy_index_remove(struct cr_policy_index *index, const char *ns, const
 /* --- whom it concerns: each adds keys ("ns/name") of policies, none twice in one call --- */
 
 /* A Secret, as far as selectors look at it: type and metadata.labels. NULL: it does not exist, or no policy has a
- * selector. */
+ * selector; or it was not looked at, since there are too many: then any selector may take it. */
 struct cr_used_secret {
     const char *name;
     const struct cr_json *secret;
+    bool unread;
 };
 
 /* Adds the policies that take the Secret: by name, by memory, or by their selector, as it was or as it is. */

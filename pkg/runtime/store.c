@@ -170,6 +170,11 @@ const char *cr_packed_resource_version(const struct cr_packed *packed)
     return packed ? packed->bytes : NULL;
 }
 
+size_t cr_packed_text_len(const struct cr_packed *packed)
+{
+    return packed ? packed->text_len : 0;
+}
+
 /* --- the store --- */
 
 static void unref_value(void *packed)

@@ -39,6 +39,7 @@ struct cr_snapshot *cr_packed_open(struct cr_packed *packed);
 /* What needs no parsing. Borrowed; NULL for NULL. */
 void *cr_packed_extra(const struct cr_packed *packed);
 const char *cr_packed_resource_version(const struct cr_packed *packed); /* "" when it has none */
+size_t cr_packed_text_len(const struct cr_packed *packed);              /* bytes that are parsed when it is opened */
 
 struct cr_store;
 struct cr_store *cr_store_new(void);

@@ -419,6 +419,59 @@ static void what_is_looked_up_is_what_each_policy_says_by_itself(void **state)
     }
 }
 
+/* 15 labels that a Secret must not have, and one that it does not have. */
+static void put_selecting(struct cr_policy_index *index, int number)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf absent = CR_BUF_INIT(0);
+    for (int i = 0; i < 15; i++)
+        cr_buf_printf(&absent, "{key: no-%d, operator: DoesNotExist}, ", i);
+    cr_autofree char *text = cr_asprintf(
+        "{metadata: {name: p%d, namespace: ns, generation: 1}, spec: {discover: {enabled: true}, secretSelector: "
+        "{matchExpressions: [%s{key: last, operator: Exists}]}}}",
+        number, cr_buf_text(&absent));
+    CR_CLEANUP(cr_strvec) struct cr_strvec notified = {0};
+    put(index, text, &notified);
+}
+
+static struct cr_json *secret_with_labels(int labels)
+{
+    struct cr_json *secret = test_yaml("{type: kubernetes.io/tls}");
+    struct cr_json *of = cr_json_object_in(cr_json_object_in(secret, "metadata"), "labels");
+    for (int i = 0; i < labels; i++) {
+        cr_autofree char *name = cr_asprintf("label-%d", i);
+        cr_json_set_string(of, name, "x");
+    }
+    return secret;
+}
+
+static size_t count_concerned(struct cr_policy_index *index, const struct cr_used_secret *used, size_t len)
+{
+    CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
+    cr_policy_index_of_user(index, "ns", "Deployment", "web", used, len, CR_INDEX_DISCOVERING, &keys);
+    return keys.len;
+}
+
+/* Both numbers are a namespace's own choice, and the loop is everybody's. */
+static void many_labels_and_many_selectors_are_not_compared_one_by_one(void **state)
+{
+    enum { SELECTING = 200, SECRETS = 100, LABELS = 2000 };
+    (void)state;
+    CR_CLEANUP(cr_policy_index) struct cr_policy_index *index = cr_policy_index_new();
+    CR_CLEANUP(cr_strvec) struct cr_strvec notified = {0};
+    for (int i = 0; i < SELECTING; i++)
+        put_selecting(index, i);
+    put_policy(index, "by-name", "{name: other}", 1, "", &notified);
+    CR_CLEANUP(cr_json) struct cr_json *large = secret_with_labels(LABELS);
+    CR_CLEANUP(cr_json) struct cr_json *usual = secret_with_labels(8);
+    struct cr_used_secret used[SECRETS];
+    for (size_t i = 0; i < SECRETS; i++)
+        used[i] = (struct cr_used_secret){.name = "a", .secret = large};
+    assert_int_equal(count_concerned(index, used, SECRETS), SELECTING); /* none takes it: that is not found out */
+    assert_int_equal(count_concerned(index, &(struct cr_used_secret){.name = "a", .secret = usual}, 1), 0);
+    assert_int_equal(count_concerned(index, &(struct cr_used_secret){.name = "a", .unread = true}, 1), SELECTING);
+    assert_int_equal(count_concerned(index, &(struct cr_used_secret){.name = "a"}, 1), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -427,6 +480,7 @@ int main(void)
         cmocka_unit_test(a_budget_concerns_who_says_that_it_waits_for_one),
         cmocka_unit_test(a_secret_is_wanted_as_long_as_a_policy_names_or_remembers_it),
         cmocka_unit_test(what_is_looked_up_is_what_each_policy_says_by_itself),
+        cmocka_unit_test(many_labels_and_many_selectors_are_not_compared_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

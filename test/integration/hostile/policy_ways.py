@@ -10,6 +10,7 @@ from rotations import APIError
 from .tenant import Object, Tenant, Way, names
 
 _SELECTED, _NAMED, _COMING, _LABELS = 150, 64, 20, 16
+_SELECTING, _LABELLED, _ALL_LABELS = 100, 50, 2_000
 # Once in four years, by a clock that is set forward by two hours.
 _WINDOWS = [{"schedule": f"{minute} 2 29 2 *", "duration": "1m", "timeZone": "Antarctica/Troll"} for minute in range(16)]
 
@@ -29,11 +30,23 @@ class Policies:
         wanted = [{"key": f"l-{at}", "operator": "NotIn", "values": [str(value) for value in range(32)]} for at in range(_LABELS - 1)]
         wanted.append({"key": f"l-{_LABELS - 1}", "operator": "Exists"})  # without a label that must be there it is refused
         self._tenant.policy("selecting", {"secretSelector": {"matchExpressions": wanted}, "discover": {"enabled": True}})
+        self._prepare_labels()
+
+    def _prepare_labels(self) -> None:
+        """Kubernetes allows 256 KiB of them. None of these policies takes one of these Secrets."""
+        for name in names("labelled", _LABELLED):
+            self._tenant.secret(name, self._good, labels=dict.fromkeys(names("label", _ALL_LABELS), "x"))
+        wanted = [{"key": f"no-{at}", "operator": "DoesNotExist"} for at in range(_LABELS - 1)] + [{"key": "last", "operator": "Exists"}]
+        for name in names("choosy", _SELECTING):
+            self._tenant.policy(name, {"secretSelector": {"matchExpressions": wanted}, "discover": {"enabled": True}})
+        volumes = [{"name": f"v{at}", "secret": {"secretName": name}} for at, name in enumerate(names("labelled", _LABELLED))]
+        self._tenant.deployment("labelled", {"volumes": volumes}, paused=True)
 
     def ways(self) -> list[Way]:
         return [
             Way(self.the_largest_policy, 20), Way(self.selected_and_not), Way(self.many_names_and_few, 0.5), Way(self.they_come_and_go, 0.2),
             Way(self.the_status_is_another, 0.5), Way(self.the_largest_status, 20), Way(self.it_is_deleted_and_stays, 0.2),
+            Way(self.many_labels_for_many_selectors),
         ]  # fmt: skip
 
     def leave(self) -> None:
@@ -49,6 +62,10 @@ class Policies:
         """A policy has 64 Secrets at most: which of 150, is decided with each label."""
         name = f"selected-{self._tenant.dice.randrange(_SELECTED)}"
         self._tenant.merge("secrets", name, {"metadata": {"labels": {"l-0": str(turn % 64)}}})
+
+    def many_labels_for_many_selectors(self, turn: int) -> None:
+        """Each event of one that uses the Secrets may concern each policy that selects by their labels."""
+        self._tenant.touch("deployments", "labelled")
 
     def many_names_and_few(self, turn: int) -> None:
         """What is watched follows what is named: watches begin and end, and each lists anew."""

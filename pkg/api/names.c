@@ -50,6 +50,7 @@ static const char *const settled_by[] = {
 static const char *const unknown_readers[] = {
     [CR_READERS_KNOWN] = "",
     [CR_READERS_UNMANAGED_POD] = CR_REASON_UNMANAGED_POD,
+    [CR_READERS_UNCOVERED_POD] = CR_REASON_UNCOVERED_POD,
     [CR_READERS_TOO_MANY] = "TooManyConsumers",
     [CR_READERS_CANNOT_DISCOVER] = "CannotDiscover",
     [CR_READERS_NOT_ACTED_ON] = "NotActedOn",

@@ -51,6 +51,7 @@ bool cr_settled_by_parse(const char *text, enum cr_settled_by *by);
 enum cr_unknown_readers {
     CR_READERS_KNOWN,           /* as far as the policy looks for them */
     CR_READERS_UNMANAGED_POD,   /* a pod of no known workload may have what was there before the last change */
+    CR_READERS_UNCOVERED_POD,   /* likewise one whose workload is not there, or does not use the Secret any more */
     CR_READERS_TOO_MANY,        /* more consumers belong to the policy than are in force */
     CR_READERS_CANNOT_DISCOVER, /* a kind of workload cannot be listed */
     CR_READERS_NOT_ACTED_ON,    /* a consumer of a kind that this version does not know */
@@ -170,6 +171,7 @@ enum { CR_CONDITIONS = 9 };
 extern const char *const cr_condition_types[CR_CONDITIONS];
 /* A reason of Converged and Degraded: a pod that no workload made uses a Secret and came before the change. */
 #define CR_REASON_UNMANAGED_POD "UnmanagedPod"
+#define CR_REASON_UNCOVERED_POD "UncoveredPod"
 
 struct cr_rotation_record {
     char id[24];

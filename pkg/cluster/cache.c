@@ -176,12 +176,12 @@ static void notify_user_changed(struct cr_cache *cache, const char *ns, const ch
     cr_cache_notify(cache, &keys);
 }
 
-/* A pod that belongs to no workload has ended: a policy that discovers consumers may have reported it. */
-static void notify_unmanaged_ended(struct cr_cache *cache, const struct cr_change *change)
+/* A policy that discovers consumers may have reported it: it belonged to no workload, or to one whose template does not
+ * use what it used. */
+static void notify_pod_ended(struct cr_cache *cache, const struct cr_change *change)
 {
-    const struct cr_strvec *names =
-        change->before ? cr_projected_unmanaged_uses(cr_packed_extra(change->before)) : NULL;
-    if (!names || (change->after && cr_projected_unmanaged_uses(change->after->extra)))
+    const struct cr_strvec *names = change->before ? cr_projected_pod_uses(cr_packed_extra(change->before)) : NULL;
+    if (!names || (change->after && cr_projected_pod_uses(change->after->extra)))
         return;
     CR_CLEANUP(cr_strvec) struct cr_strvec keys = {0};
     __attribute__((cleanup(used_cleanup))) struct used used = {0};
@@ -201,7 +201,7 @@ static void notify_pod_changed(struct cr_cache *cache, const struct cr_change *c
         struct cr_packed *workload = cr_cache_workload_packed(cache, change->ns, kind, name);
         notify_user_changed(cache, change->ns, kind, name, NULL, cr_packed_extra(workload));
     }
-    notify_unmanaged_ended(cache, change);
+    notify_pod_ended(cache, change);
     if (change->after)
         return;
     CR_CLEANUP(cr_snapshot) struct cr_snapshot *gone = cr_packed_open(change->before);

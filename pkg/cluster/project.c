@@ -97,18 +97,17 @@ const struct cr_policy *cr_projected_policy(const struct cr_snapshot *snapshot, 
 
 /* --- pods --- */
 
-/* A pod that belongs to no workload which can be restarted: made by hand, by a controller of another kind, or of a kind
- * that we may not be able to list. */
-struct unmanaged_pod {
-    struct cr_strvec uses;
+/* What an active pod uses: its workload's template may not have it, or not any more. */
+struct pod_uses {
+    struct cr_strvec secrets;
     int64_t created_ms;
 };
 
 struct pod_facts {
     const char *kind; /* of its owner, static; NULL: none */
     char *name;
-    struct unmanaged_pod *unmanaged; /* NULL: it is none, whatever can be listed, or uses no Secret */
-    int drain_s; /* of its shutdown manager, while it is being deleted; CR_SHUTDOWN_UNKNOWN_MS as it stands */
+    struct pod_uses *uses; /* NULL: it uses no Secret, ends by itself or has ended */
+    int drain_s;           /* of its shutdown manager, while it is being deleted; CR_SHUTDOWN_UNKNOWN_MS as it stands */
     bool active;
 };
 
@@ -118,9 +117,9 @@ static void pod_facts_free(void *value)
     if (!facts)
         return;
     free(facts->name);
-    if (facts->unmanaged)
-        cr_strvec_dispose(&facts->unmanaged->uses);
-    free(facts->unmanaged);
+    if (facts->uses)
+        cr_strvec_dispose(&facts->uses->secrets);
+    free(facts->uses);
     free(facts);
 }
 
@@ -130,19 +129,19 @@ static bool is_of_job(const struct cr_json *json)
     return cr_policy_kind_runs_to_end(cr_json_string_at(cr_obj_controller(json), "kind"));
 }
 
-static struct unmanaged_pod *unmanaged_of(const struct cr_json *json)
+static struct pod_uses *pod_uses_of(const struct cr_json *json)
 {
-    CR_CLEANUP(cr_strvec) struct cr_strvec uses = {0};
+    CR_CLEANUP(cr_strvec) struct cr_strvec secrets = {0};
     if (is_of_job(json))
         return NULL;
-    cr_usage_secrets(cr_json_get(json, "spec"), &uses);
-    if (!uses.len)
+    cr_usage_secrets(cr_json_get(json, "spec"), &secrets);
+    if (!secrets.len)
         return NULL;
-    struct unmanaged_pod *unmanaged = cr_new(struct unmanaged_pod);
-    unmanaged->created_ms = cr_obj_created_ms(json);
-    unmanaged->uses = uses;
-    uses = (struct cr_strvec){0};
-    return unmanaged;
+    struct pod_uses *uses = cr_new(struct pod_uses);
+    uses->created_ms = cr_obj_created_ms(json);
+    uses->secrets = secrets;
+    secrets = (struct cr_strvec){0};
+    return uses;
 }
 
 /* Only whether the pod shares its node's address is read from its spec (acts_probe.c). */
@@ -209,18 +208,13 @@ static int drain_of(const struct cr_json *json)
     return most_ms == CR_SHUTDOWN_UNKNOWN_MS ? CR_SHUTDOWN_UNKNOWN_MS : (int)((most_ms + 999) / 1000);
 }
 
-static bool may_be_unmanaged(const struct pod_facts *facts)
-{
-    return facts->active && (!facts->kind || cr_consumer_kind_of(facts->kind)->optional);
-}
-
 void cr_project_pod(struct cr_json *json, struct cr_snapshot *snapshot)
 {
     struct pod_facts *facts = cr_new(struct pod_facts);
     if (!cr_pod_workload(json, &facts->kind, &facts->name))
         facts->kind = NULL;
     facts->active = cr_pod_active(json);
-    facts->unmanaged = may_be_unmanaged(facts) ? unmanaged_of(json) : NULL;
+    facts->uses = facts->active ? pod_uses_of(json) : NULL;
     facts->drain_s = drain_of(json);
     strip_unread_metadata(json); /* labels stay: PodDisruptionBudgets select by them */
     strip_pod_spec(json);
@@ -236,16 +230,16 @@ bool cr_projected_owner(const void *extra, const char **kind, const char **name)
     return facts->kind != NULL;
 }
 
-const struct cr_strvec *cr_projected_unmanaged_uses(const void *extra)
+const struct cr_strvec *cr_projected_pod_uses(const void *extra)
 {
     const struct pod_facts *facts = extra;
-    return facts->unmanaged ? &facts->unmanaged->uses : NULL;
+    return facts->uses ? &facts->uses->secrets : NULL;
 }
 
-int64_t cr_projected_unmanaged_created_ms(const void *extra)
+int64_t cr_projected_pod_created_ms(const void *extra)
 {
     const struct pod_facts *facts = extra;
-    return facts->unmanaged ? facts->unmanaged->created_ms : 0;
+    return facts->uses ? facts->uses->created_ms : 0;
 }
 
 bool cr_projected_active(const void *extra)

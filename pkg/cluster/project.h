@@ -27,11 +27,10 @@ const struct cr_policy *cr_projected_policy(const struct cr_snapshot *snapshot, 
 /* Kind and name of the workload that a pod belongs to (cr_pod_workload). False: to none. */
 bool cr_projected_owner(const void *extra, const char **kind, const char **name);
 bool cr_projected_active(const void *extra); /* cr_pod_active */
-/* For an active pod that belongs neither to a workload nor to a Job, or to a workload of an optional kind, which is to
- * be asked for only where that kind is out of reach (cr_cache_kinds_unreachable): which Secrets it uses, and when it
- * was created. NULL: it uses none, or is no such pod. */
-const struct cr_strvec *cr_projected_unmanaged_uses(const void *extra);
-int64_t cr_projected_unmanaged_created_ms(const void *extra);
+/* For an active pod: which Secrets it uses, and when it was created. NULL: it uses none, is not active, or is of a Job.
+ */
+const struct cr_strvec *cr_projected_pod_uses(const void *extra);
+int64_t cr_projected_pod_created_ms(const void *extra);
 /* For a pod that is being deleted: the most that its shutdown manager takes, in whole seconds, see
  * cr_shutdown_hooks_most_ms. */
 int64_t cr_projected_drain_ms(const void *extra);

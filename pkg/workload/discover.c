@@ -330,29 +330,36 @@ static void expand_consumers(const struct cr_policy *policy, const struct cr_pol
     free(found.items);
 }
 
-/* --- pods of no workload that could be restarted --- */
+/* --- pods that no consumer stands for --- */
 
-static void add_unmanaged_pod(struct cr_expansion *out, const struct cr_view_pod *pod)
+static void add_other_pod(struct cr_expansion *out, const struct cr_view_pod *pod)
 {
     for (size_t i = 0; i < out->policy.secrets_len; i++) {
-        struct cr_unmanaged_pods *unmanaged = &out->unmanaged[i];
+        struct cr_other_pods *counted = pod->uncovered ? &out->uncovered[i] : &out->unmanaged[i];
         if (!cr_strvec_has(pod->secrets, out->policy.secrets[i].name))
             continue;
-        if (!unmanaged->pods++ || pod->created_ms < unmanaged->created_ms) {
-            unmanaged->oldest = pod->name;
-            unmanaged->created_ms = pod->created_ms;
+        if (!counted->pods++ || pod->created_ms < counted->created_ms) {
+            counted->oldest = pod->name;
+            counted->created_ms = pod->created_ms;
         }
     }
 }
 
-static void find_unmanaged_pods(const struct cr_policy *policy, const struct cr_view *view, struct cr_expansion *out)
+static void keep_oldest(struct cr_expansion *out, struct cr_other_pods *counted)
+{
+    for (size_t i = 0; i < out->policy.secrets_len; i++)
+        if (counted[i].pods)
+            counted[i].oldest = keep(out, counted[i].oldest);
+}
+
+static void find_other_pods(const struct cr_policy *policy, const struct cr_view *view, struct cr_expansion *out)
 {
     out->unmanaged = cr_calloc(out->policy.secrets_len + 1, sizeof *out->unmanaged);
+    out->uncovered = cr_calloc(out->policy.secrets_len + 1, sizeof *out->uncovered);
     for (size_t i = 0; policy->discover.enabled && i < view->pods_len; i++)
-        add_unmanaged_pod(out, &view->pods[i]);
-    for (size_t i = 0; i < out->policy.secrets_len; i++)
-        if (out->unmanaged[i].pods)
-            out->unmanaged[i].oldest = keep(out, out->unmanaged[i].oldest);
+        add_other_pod(out, &view->pods[i]);
+    keep_oldest(out, out->unmanaged);
+    keep_oldest(out, out->uncovered);
 }
 
 /* --- all of it --- */
@@ -373,7 +380,7 @@ void cr_discover_expand(const struct cr_policy *policy, const struct cr_policy_s
     *out = (struct cr_expansion){.policy = *policy};
     expand_secrets(policy, status, view, out);
     expand_consumers(policy, status, view, out);
-    find_unmanaged_pods(policy, view, out);
+    find_other_pods(policy, view, out);
 }
 
 void cr_expansion_dispose(struct cr_expansion *expansion)
@@ -381,6 +388,7 @@ void cr_expansion_dispose(struct cr_expansion *expansion)
     free(expansion->policy.secrets);
     free(expansion->policy.consumers);
     free(expansion->unmanaged);
+    free(expansion->uncovered);
     cr_strvec_dispose(&expansion->names);
     *expansion = (struct cr_expansion){0};
 }

@@ -30,11 +30,13 @@ struct cr_view_user {
     const struct cr_strvec *secrets; /* cr_usage_of_object */
 };
 
-/* A pod of no workload that could be restarted. */
+/* A pod of no workload that could be restarted, or one that its workload does not speak for. */
 struct cr_view_pod {
     const char *name;
     int64_t created_ms;
     const struct cr_strvec *secrets;
+    /* Its workload is not there, or its template has none of these Secrets: an older template had. */
+    bool uncovered;
 };
 
 struct cr_view {
@@ -48,8 +50,8 @@ struct cr_view {
 
 /* --- the effective policy --- */
 
-/* The pods of no workload that use one Secret. */
-struct cr_unmanaged_pods {
+/* Pods that use one Secret, and that no consumer stands for. */
+struct cr_other_pods {
     size_t pods;
     const char *oldest; /* borrowed from the expansion; NULL: there are none */
     int64_t created_ms; /* that one */
@@ -61,8 +63,10 @@ struct cr_expansion {
     /* How many belong to it; more than the policy has when a bound cut them off. */
     size_t secrets_wanted;
     size_t consumers_wanted;
-    struct cr_unmanaged_pods *unmanaged; /* parallel to the policy's secrets; all none without spec.discover.enabled */
-    struct cr_strvec names;              /* of what was found */
+    /* Parallel to the policy's secrets; all none without spec.discover.enabled. */
+    struct cr_other_pods *unmanaged; /* of no workload */
+    struct cr_other_pods *uncovered; /* cr_view_pod.uncovered */
+    struct cr_strvec names;          /* of what was found */
 };
 
 /* Secrets: those that the policy names, then those that its selector matches, but for what other programs keep for

@@ -1,4 +1,5 @@
-"""A pod that belongs to no workload that can be seen, and is older than a change of its Secret, takes the summary's green away."""
+"""A pod that no consumer stands for, and that is older than a change of its Secret, takes the summary's green away: it belongs to no
+workload that can be seen, or to one whose template does not use the Secret any more."""
 
 from __future__ import annotations
 
@@ -72,5 +73,40 @@ def test_it_is_told_until_it_is_gone(
             control_plane.kubectl("delete", alone["kind"], alone["metadata"]["name"], "-n", namespace, "--wait=false", "--grace-period=0", "--force")
             wait_until("it to be forgotten", lambda: conditions()["Converged"][0] == ("True" if rules else "Unknown"), 90)
             assert conditions()["Degraded"][0] == "False"
+        finally:
+            operator.end()
+
+
+def test_pods_of_an_older_template_keep_a_change_pending(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
+    """An upgrade to another Secret that comes to nothing, and is rolled back after the Secret has changed."""
+    kubeconfig = account(control_plane, namespace, "operator", [*RULES, LEASES, _KINDS, _ROLLOUTS], tmp_path)
+    with direct(control_plane) as api, PaperPods(api, [namespace]):
+        lane = Lane(api, namespace, _NAME, leaves(3))
+        lane.create()
+        api.merge("certrotationpolicies", namespace, _NAME, {"spec": {"consumers": [], "discover": {"enabled": True}}})
+        operator = Operator(control_plane, namespace, "operator", kubeconfig, tmp_path, "--leader-elect=false", f"--operator-namespace={namespace}")
+
+        def status() -> dict[str, Any]:
+            return api.get("certrotationpolicies", namespace, _NAME).get("status", {})
+
+        def converged() -> tuple[str, str]:
+            return next(((each["status"], each["reason"]) for each in status().get("conditions", []) if each["type"] == "Converged"), ("", ""))
+
+        def uses(secret: str, paused: bool) -> None:
+            reference = {"secretKeyRef": {"name": secret, "key": "tls.crt"}}
+            container = {"name": "c", "image": "example.com/unknown:1", "env": [{"name": "CERTIFICATE", "valueFrom": reference}]}
+            api.merge("deployments", namespace, _NAME, {"spec": {"paused": paused, "template": {"spec": {"containers": [container]}}}})
+
+        try:
+            wait_until("it to be settled", lambda: converged()[0] == "True" and status()["consumers"])
+            uses("other", paused=True)
+            wait_until("it to be no consumer", lambda: not status().get("consumers"))
+            lane.change()
+            wait_until("the change to be seen", lambda: lane.secret_status().get("observedResourceVersion") == lane.version)
+            assert lane.secret_status()["unknownReaders"] == "UncoveredPod" and not lane.is_settled()
+            assert converged() == ("False", "RotationInProgress")
+            uses(_NAME, paused=False)
+            wait_until("it to be restarted", lambda: lane.is_settled() and converged()[0] == "True")
+            assert lane.restarts() == 3  # two edits, and what certroll did
         finally:
             operator.end()

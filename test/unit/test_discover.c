@@ -65,7 +65,8 @@ static void fixture_read(struct fixture *fixture, const char *text)
             cr_strvec_add(&fixture->pods_used[i], cr_json_string(s));
         fixture->pods[i] = (struct cr_view_pod){.name = cr_json_string_at(p, "name"),
                                                 .created_ms = cr_json_int_at(p, 0, "created"),
-                                                .secrets = &fixture->pods_used[i]};
+                                                .secrets = &fixture->pods_used[i],
+                                                .uncovered = cr_json_bool_at(p, false, "uncovered")};
     }
     fixture->view.secrets = fixture->secrets;
     fixture->view.users = fixture->users;
@@ -355,13 +356,14 @@ static void found_consumers_have_names_that_are_valid_stable_and_their_own(void 
     fixture_dispose(&fixture);
 }
 
-static void pods_of_no_workload_are_found_with_their_secrets(void **state)
+static void pods_that_no_consumer_stands_for_are_found_with_their_secrets(void **state)
 {
     (void)state;
     static const char text[] = "secrets: [{name: a, type: Opaque}, {name: b, type: Opaque}]\n"
                                "pods:\n"
                                "- {name: young, created: 30, secrets: [a, x]}\n"
                                "- {name: old, created: 20, secrets: [a, b]}\n"
+                               "- {name: left, created: 5, secrets: [b], uncovered: true}\n"
                                "- {name: other, created: 10, secrets: [x]}\n";
     static struct fixture fixture;
     const struct cr_policy_status status = {0};
@@ -375,18 +377,22 @@ static void pods_of_no_workload_are_found_with_their_secrets(void **state)
     assert_int_equal(found.unmanaged[0].created_ms, 20);
     assert_int_equal(found.unmanaged[1].pods, 1);
     assert_string_equal(found.unmanaged[1].oldest, "old");
+    assert_int_equal(found.uncovered[0].pods, 0);
+    assert_int_equal(found.uncovered[1].pods, 1);
+    assert_string_equal(found.uncovered[1].oldest, "left");
 
     CR_CLEANUP(cr_policy) struct cr_policy *lists = policy_of("{secrets: [{name: a}]}");
     CR_CLEANUP(cr_expansion) struct cr_expansion none = {0};
     cr_discover_expand(lists, &status, &fixture.view, &none);
     assert_int_equal(none.unmanaged[0].pods, 0);
+    assert_int_equal(none.uncovered[1].pods, 0);
     fixture_dispose(&fixture);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods_of_no_workload_are_found_with_their_secrets),
+        cmocka_unit_test(pods_that_no_consumer_stands_for_are_found_with_their_secrets),
         cmocka_unit_test(the_selector_and_the_templates_say_what_belongs_to_a_policy),
         cmocka_unit_test(who_is_listed_keeps_its_settings_and_who_is_found_has_the_defaults),
         cmocka_unit_test(a_selected_secret_leaves_when_nothing_is_left_to_do),

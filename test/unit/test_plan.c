@@ -79,6 +79,7 @@ struct cluster {
     struct cr_world_pod pods[2][PODS];
     struct cr_sighting sightings[2][PODS][CR_VERIFY_ENDPOINTS_MAX];
     struct cr_world_consumer consumers[2];
+    const struct cr_other_pods *uncovered;
     int64_t now_ms;
     struct cr_plan plan; /* the last one */
 };
@@ -174,6 +175,7 @@ static const struct cr_plan *plan(struct cluster *c)
                              .secrets = c->secrets,
                              .consumers = c->consumers,
                              .catalogue = c->catalogue,
+                             .uncovered = c->uncovered,
                              .now_ms = c->now_ms};
     cr_plan_make(&world, &c->plan);
     gates_check(&c->plan);
@@ -1812,7 +1814,7 @@ static void a_pod_of_no_workload_that_is_older_than_the_change_is_reported(void 
     struct cluster *c = start_idle(state);
     const int64_t changed_ms = c->now_ms - c->now_ms % 1000 - 60 * 1000;
     char before[] = "bare";
-    struct cr_unmanaged_pods unmanaged[2] = {{.pods = 1, .oldest = before, .created_ms = changed_ms - 1000}};
+    struct cr_other_pods unmanaged[2] = {{.pods = 1, .oldest = before, .created_ms = changed_ms - 1000}};
     struct cr_world world = {.policy = c->policy,
                              .status = &c->status,
                              .secrets = c->secrets,
@@ -1854,6 +1856,55 @@ static void a_pod_of_no_workload_that_is_older_than_the_change_is_reported(void 
     CR_CLEANUP(cr_plan) struct cr_plan unseen = {0};
     cr_plan_make(&world, &unseen);
     assert_int_equal(unseen.status.secrets[1].unknown_readers, CR_READERS_CANNOT_DISCOVER);
+}
+
+/* A Helm upgrade gave the workload another Secret and came to nothing: found by its Secrets, it is no consumer now, and
+ * its pods run on. */
+static void a_pod_that_no_consumer_stands_for_keeps_a_change_from_settling(void **state)
+{
+    struct cluster *c = start_idle(state);
+    const struct cr_world_consumer found = c->consumers[1];
+    char name[] = "rl-0";
+    struct cr_other_pods uncovered[2] = {{0}, {.pods = PODS, .oldest = name, .created_ms = START - 60000}};
+    c->uncovered = uncovered;
+    c->policy->consumers[1].optional = true;
+    c->consumers[1] = (struct cr_world_consumer){0};
+    recorded_plan(c);
+    assert_true(condition(c, "Converged")); /* nothing has changed since first sight */
+    write_status(c);
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    assert_no_acts(recorded_plan(c));
+    const struct cr_secret_status *secret = cr_status_secret(&c->plan.status, "rate-limit");
+    assert_true(secret->pending.set);
+    assert_int_equal(secret->unknown_readers, CR_READERS_UNCOVERED_POD);
+    assert_false(condition(c, "Converged"));
+    assert_false(condition(c, "Degraded"));
+    assert_non_null(strstr(cr_status_condition_get(&c->plan.status, "Converged")->message, "Pod rl-0"));
+    write_status(c);
+
+    c->now_ms += 600 * 1000;
+    c->uncovered = NULL;
+    c->consumers[1] = found; /* rolled back: the same pods */
+    assert_int_equal(recorded_plan(c)->restarts_len, 1);
+}
+
+static void a_change_settles_once_those_pods_have_ended_or_are_younger(void **state)
+{
+    struct cluster *c = start_idle(state);
+    char name[] = "rl-0";
+    struct cr_other_pods uncovered[2] = {{0}, {.pods = 1, .oldest = name, .created_ms = START - 60000}};
+    c->uncovered = uncovered;
+    c->policy->consumers[1].optional = true;
+    c->consumers[1] = (struct cr_world_consumer){0};
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    recorded_plan(c);
+    write_status(c);
+    uncovered[1].created_ms = c->now_ms + 96 * 1000;
+    plan(c);
+    const struct cr_secret_status *secret = cr_status_secret(&c->plan.status, "rate-limit");
+    assert_false(secret->pending.set);
+    assert_int_equal(secret->unknown_readers, CR_READERS_KNOWN);
+    assert_true(condition(c, "Converged"));
 }
 
 int main(void)
@@ -1928,6 +1979,8 @@ int main(void)
         T(a_deleted_secret_keeps_what_was_remembered),
         T(an_absent_optional_workload_is_no_error),
         T(an_absent_required_workload_is_degraded),
+        T(a_pod_that_no_consumer_stands_for_keeps_a_change_from_settling),
+        T(a_change_settles_once_those_pods_have_ended_or_are_younger),
         T(fields_that_are_not_acted_on_are_reported),
         T(what_cannot_be_seen_is_neither_ready_nor_converged_and_not_forgotten),
         T(nothing_is_restarted_into_a_key_that_its_software_does_not_take),

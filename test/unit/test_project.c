@@ -266,7 +266,7 @@ static void of_a_pod_that_is_being_deleted_how_long_it_may_drain(void **state)
     }
 }
 
-static void of_a_pod_without_a_workload_that_can_be_listed_which_secrets_it_uses(void **state)
+static void of_an_active_pod_which_secrets_it_uses(void **state)
 {
     (void)state;
     static const struct {
@@ -276,14 +276,10 @@ static void of_a_pod_without_a_workload_that_can_be_listed_which_secrets_it_uses
         {"made by hand", "uid: u", true},
         {"of a controller that is not known",
          "ownerReferences: [{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, name: k, controller: true}]", true},
-        {"of an Argo Rollout, which we may not be able to list",
-         "labels: {rollouts-pod-template-hash: abc}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: "
-         "r-abc, controller: true}]",
-         true},
-        {"of a Deployment, which is always listed",
+        {"of a Deployment, whose template may be another by now",
          "labels: {pod-template-hash: abc}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: d-abc, "
          "controller: true}]",
-         false},
+         true},
         {"of a Job, whose next pod reads what is there by then",
          "ownerReferences: [{apiVersion: batch/v1, kind: Job, name: j, controller: true}]", false},
         {"that is being deleted", "deletionTimestamp: '2026-01-01T00:00:00Z'", false},
@@ -296,11 +292,11 @@ static void of_a_pod_without_a_workload_that_can_be_listed_which_secrets_it_uses
                         cases[i].metadata);
         CR_CLEANUP(cr_snapshot) struct cr_snapshot *snapshot = cr_snapshot_new(test_yaml(pod));
         cr_project_pod(snapshot->json, snapshot);
-        const struct cr_strvec *uses = cr_projected_unmanaged_uses(snapshot->extra);
+        const struct cr_strvec *uses = cr_projected_pod_uses(snapshot->extra);
         if ((uses != NULL) != cases[i].kept)
             fail_msg("%s: %s", cases[i].rule, uses ? "kept" : "not kept");
         assert_true(!uses || (uses->len == 1 && cr_strvec_has(uses, "tls")));
-        assert_int_equal(cr_projected_unmanaged_created_ms(snapshot->extra), uses ? 1000 : 0);
+        assert_int_equal(cr_projected_pod_created_ms(snapshot->extra), uses ? 1000 : 0);
     }
 }
 
@@ -328,7 +324,7 @@ int main(void)
         cmocka_unit_test(of_a_template_what_shows_who_uses_which_secret_and_how),
         cmocka_unit_test(of_a_template_what_holds_its_pods_ends_back),
         cmocka_unit_test(of_a_pod_that_is_being_deleted_how_long_it_may_drain),
-        cmocka_unit_test(of_a_pod_without_a_workload_that_can_be_listed_which_secrets_it_uses),
+        cmocka_unit_test(of_an_active_pod_which_secrets_it_uses),
         cmocka_unit_test(a_policy_that_cannot_be_read_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,7 @@ struct cr_namespace_snapshot {
     struct found users_found;
     struct found templates_found; /* of users that have none of their own */
     struct found pods_found;
+    struct cr_strvec *pods_use; /* of each of these pods: what no consumer stands for; empty: nothing */
     struct cr_snapshots opened; /* the Secrets: their labels are read */
     struct cr_view_secret *secrets;
     struct cr_view_user *users;
@@ -41,22 +42,10 @@ static void add_user(void *found, const char *ns, const char *name, struct cr_pa
         add_found(found, ns, name, packed);
 }
 
-struct unmanaged_pods {
-    struct found *found;
-    struct cr_strvec unreachable; /* kinds of workloads */
-};
-
-/* Takes those that belong to nothing, and those whose workload cannot be known. */
-static void add_unmanaged_pod(void *arg, const char *ns, const char *name, struct cr_packed *packed)
+static void add_pod(void *found, const char *ns, const char *name, struct cr_packed *packed)
 {
-    const struct unmanaged_pods *pods = arg;
-    const void *extra = cr_packed_extra(packed);
-    const char *kind = NULL;
-    const char *workload = NULL;
-    if (!cr_projected_unmanaged_uses(extra))
-        return;
-    if (!cr_projected_owner(extra, &kind, &workload) || cr_strvec_has(&pods->unreachable, kind))
-        add_found(pods->found, ns, name, packed);
+    if (cr_projected_pod_uses(cr_packed_extra(packed)))
+        add_found(found, ns, name, packed);
 }
 
 static void found_dispose(struct found *found)
@@ -106,22 +95,51 @@ static void add_users(struct cr_namespace_snapshot *ns_snapshot, struct cr_cache
     ns_snapshot->view.users = ns_snapshot->users;
 }
 
+/* What the pod uses and the template of its workload does not; without a workload all of it. */
+static void find_uncovered(struct cr_cache *cache, const char *ns, const struct cr_strvec *uses,
+                           const struct cr_packed *workload, struct cr_strvec *out)
+{
+    const void *extra = cr_packed_extra(workload);
+    CR_CLEANUP(cr_packed) struct cr_packed *other = workload ? cr_cache_template_of(cache, ns, extra) : NULL;
+    const struct cr_strvec *template = workload ? cr_projected_uses(other ? cr_packed_extra(other) : extra) : NULL;
+    for (size_t i = 0; i < uses->len; i++)
+        if (!template || !cr_strvec_has(template, uses->items[i]))
+            cr_strvec_add(out, uses->items[i]);
+}
+
+/* unreachable: kinds of workloads that cannot be known; their pods are as if they belonged to nothing. */
+static struct cr_view_pod view_pod(struct cr_namespace_snapshot *ns_snapshot, struct cr_cache *cache, const char *ns,
+                                   size_t i, const struct cr_strvec *unreachable)
+{
+    const void *extra = cr_packed_extra(ns_snapshot->pods_found.items[i]);
+    const char *kind = NULL;
+    const char *name = NULL;
+    struct cr_view_pod pod = {.name = ns_snapshot->pods_found.names.items[i],
+                              .created_ms = cr_projected_pod_created_ms(extra),
+                              .secrets = cr_projected_pod_uses(extra)};
+    if (!cr_projected_owner(extra, &kind, &name) || cr_strvec_has(unreachable, kind))
+        return pod;
+    CR_CLEANUP(cr_packed) struct cr_packed *workload = cr_cache_workload_packed(cache, ns, kind, name);
+    find_uncovered(cache, ns, pod.secrets, workload, &ns_snapshot->pods_use[i]);
+    pod.secrets = &ns_snapshot->pods_use[i];
+    pod.uncovered = true;
+    return pod;
+}
+
 static void add_pods(struct cr_namespace_snapshot *ns_snapshot, struct cr_cache *cache, const char *ns)
 {
-    struct found *found = &ns_snapshot->pods_found;
-    struct unmanaged_pods pods = {.found = found};
-    cr_cache_kinds_unreachable(cache, ns, &pods.unreachable);
-    cr_cache_visit(cache, CR_CACHED_PODS, ns, add_unmanaged_pod, &pods);
-    cr_strvec_dispose(&pods.unreachable);
+    const struct found *found = &ns_snapshot->pods_found;
+    CR_CLEANUP(cr_strvec) struct cr_strvec unreachable = {0};
+    cr_cache_kinds_unreachable(cache, ns, &unreachable);
+    cr_cache_visit(cache, CR_CACHED_PODS, ns, add_pod, &ns_snapshot->pods_found);
     ns_snapshot->pods = cr_calloc(found->names.len, sizeof *ns_snapshot->pods);
+    ns_snapshot->pods_use = cr_calloc(found->names.len, sizeof *ns_snapshot->pods_use);
     for (size_t i = 0; i < found->names.len; i++) {
-        const void *extra = cr_packed_extra(found->items[i]);
-        ns_snapshot->pods[i] = (struct cr_view_pod){.name = found->names.items[i],
-                                                    .created_ms = cr_projected_unmanaged_created_ms(extra),
-                                                    .secrets = cr_projected_unmanaged_uses(extra)};
+        struct cr_view_pod pod = view_pod(ns_snapshot, cache, ns, i, &unreachable);
+        if (pod.secrets->len)
+            ns_snapshot->pods[ns_snapshot->view.pods_len++] = pod;
     }
     ns_snapshot->view.pods = ns_snapshot->pods;
-    ns_snapshot->view.pods_len = found->names.len;
 }
 
 struct cr_namespace_snapshot *cr_namespace_snapshot_new(struct cr_cache *cache, const char *ns)
@@ -139,6 +157,9 @@ void cr_namespace_snapshot_free(struct cr_namespace_snapshot *ns_snapshot)
 {
     if (!ns_snapshot)
         return;
+    for (size_t i = 0; i < ns_snapshot->pods_found.names.len; i++)
+        cr_strvec_dispose(&ns_snapshot->pods_use[i]);
+    free(ns_snapshot->pods_use);
     cr_snapshots_dispose(&ns_snapshot->opened);
     found_dispose(&ns_snapshot->secrets_found);
     found_dispose(&ns_snapshot->users_found);

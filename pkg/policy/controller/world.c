@@ -381,6 +381,7 @@ bool cr_world_gather(const struct cr_world_source *source, const struct cr_polic
     out->moves = moves;
     out->world.beyond = cr_scope_beyond(&out->scope);
     out->world.unmanaged = out->scope.expansion.unmanaged;
+    out->world.uncovered = out->scope.expansion.uncovered;
     cr_policy_status_copy(&out->status, status);
     cr_cache_expect_secrets(source->cache, effective);
     for (size_t i = 0; i < effective->consumers_len; i++)

@@ -156,8 +156,10 @@ struct cr_world {
     const struct cr_world_secret *secrets;
     const struct cr_world_consumer *consumers;
     const struct cr_catalogue *catalogue;
-    const struct cr_tzif *const *zones;        /* parallel to policy->restart.windows */
-    const struct cr_unmanaged_pods *unmanaged; /* parallel to policy->secrets; NULL: not looked at */
+    const struct cr_tzif *const *zones; /* parallel to policy->restart.windows */
+    /* Parallel to policy->secrets; NULL: not looked at. */
+    const struct cr_other_pods *unmanaged; /* of no workload */
+    const struct cr_other_pods *uncovered; /* whose workload is not there, or does not use the Secret any more */
     struct cr_world_beyond beyond;
     struct cr_world_budgets budgets;
     struct cr_world_limits limits;

@@ -327,21 +327,20 @@ static void has_converged(struct plan_ctx *ctx)
 /* Pods that use a Secret and belong to no workload: made by hand, or by a controller of a kind that is not known here.
  * They are neither restarted nor probed, so nothing is known of a pod that came before the last change, or so soon
  * after it that its kubelet may have had the old Secret; "every consumer has it" would be wrong. */
-static bool may_have_the_old_one(const struct cr_unmanaged_pods *pods, const struct cr_secret_status *secret)
+static bool may_have_the_old_one(const struct cr_other_pods *pods, int64_t changed_ms)
 {
-    return pods->pods && secret->changed_ms && pods->created_ms < secret->changed_ms + CR_KUBELET_REFRESH_MS;
+    return pods->pods && changed_ms && pods->created_ms < changed_ms + CR_KUBELET_REFRESH_MS;
 }
 
 static bool add_unmanaged(struct plan_ctx *ctx, struct cr_buf *text)
 {
     size_t before = text->len;
     for (size_t i = 0; ctx->world->unmanaged && i < ctx->world->policy->secrets_len; i++) {
-        const struct cr_unmanaged_pods *pods = &ctx->world->unmanaged[i];
+        const struct cr_other_pods *pods = &ctx->world->unmanaged[i];
         const char *secret = ctx->world->policy->secrets[i].name;
-        const struct cr_secret_status *status = cr_status_secret(&ctx->plan->status, secret);
-        if (!may_have_the_old_one(pods, status))
+        int64_t at_ms = cr_status_secret(&ctx->plan->status, secret)->changed_ms;
+        if (!may_have_the_old_one(pods, at_ms))
             continue;
-        int64_t at_ms = status->changed_ms;
         char when[CR_TIME_TEXT];
         cr_time_format(at_ms, when);
         cr_buf_printf(text,
@@ -350,6 +349,42 @@ static bool add_unmanaged(struct plan_ctx *ctx, struct cr_buf *text)
                       text->len ? " " : "", pods->oldest, pods->pods > 1 ? ", the oldest of several," : "", secret,
                       when);
         cr_plan_requeue(ctx->plan, cr_look_again_ms(UNMANAGED_AGAIN_MS, ctx->world->now_ms - at_ms));
+    }
+    return text->len > before;
+}
+
+/* When the Secret changed last; 0: not since first sight. */
+static int64_t last_change_ms(const struct cr_secret_status *secret)
+{
+    return secret->pending.set ? secret->pending.since_ms : secret->changed_ms;
+}
+
+bool cr_plan_is_uncovered(const struct plan_ctx *ctx, const struct cr_secret_status *secret)
+{
+    for (size_t i = 0; ctx->world->uncovered && i < ctx->world->policy->secrets_len; i++)
+        if (cr_streq(ctx->world->policy->secrets[i].name, secret->name))
+            return may_have_the_old_one(&ctx->world->uncovered[i], last_change_ms(secret));
+    return false;
+}
+
+/* A rollout that is under way, held or given up leaves such pods, so nothing is wrong with the policy; but what is
+ * known of consumers says nothing of them. */
+static bool add_uncovered(struct plan_ctx *ctx, struct cr_buf *text)
+{
+    size_t before = text->len;
+    for (size_t i = 0; ctx->world->uncovered && i < ctx->world->policy->secrets_len; i++) {
+        const struct cr_other_pods *pods = &ctx->world->uncovered[i];
+        const char *name = ctx->world->policy->secrets[i].name;
+        const struct cr_secret_status *secret = cr_status_secret(&ctx->plan->status, name);
+        if (!cr_plan_is_uncovered(ctx, secret))
+            continue;
+        cr_buf_printf(
+            text,
+            "%sPod %s%s uses Secret %s, and its workload is not there or does not use it any more: it may have "
+            "what was there before the last change.",
+            text->len ? " " : "", pods->oldest, pods->pods > 1 ? ", the oldest of several," : "", name);
+        int64_t age_ms = ctx->world->now_ms - last_change_ms(secret);
+        cr_plan_requeue(ctx->plan, cr_look_again_ms(UNMANAGED_AGAIN_MS, age_ms));
     }
     return text->len > before;
 }
@@ -364,8 +399,10 @@ static void note_unknown_readers(struct plan_ctx *ctx)
                                                                       : CR_READERS_KNOWN;
     for (size_t i = 0; i < world->policy->secrets_len; i++) {
         struct cr_secret_status *secret = cr_status_secret(&ctx->plan->status, world->policy->secrets[i].name);
-        bool unmanaged_pod = world->unmanaged && may_have_the_old_one(&world->unmanaged[i], secret);
-        secret->unknown_readers = unmanaged_pod ? CR_READERS_UNMANAGED_POD : of_all;
+        bool unmanaged_pod = world->unmanaged && may_have_the_old_one(&world->unmanaged[i], secret->changed_ms);
+        secret->unknown_readers = unmanaged_pod                       ? CR_READERS_UNMANAGED_POD
+                                  : cr_plan_is_uncovered(ctx, secret) ? CR_READERS_UNCOVERED_POD
+                                                                      : of_all;
     }
 }
 
@@ -405,6 +442,8 @@ static void converged(struct plan_ctx *ctx)
         add_refused(ctx, &text, &reason);
         if (add_unmanaged(ctx, &text) && !reason)
             reason = unmanaged;
+        if (add_uncovered(ctx, &text) && !reason)
+            reason = CR_REASON_UNCOVERED_POD;
         if (ctx->world->trust_refused)
             add_problem(&text, &reason, cr_trust_reason_name(ctx->world->trust_refused),
                         cr_strdup(ctx->world->trust_refused_text));
@@ -425,6 +464,7 @@ static void converged(struct plan_ctx *ctx)
         cr_autofree char *line = cr_asprintf("%s is %s", consumer->name, cr_consumer_state_name(consumer->state));
         add_line(&text, line);
     }
+    (void)add_uncovered(ctx, &text);
     if (!text.len)
         add_line(&text, ctx->world->beyond.unseen_pods
                             ? "a kind of workload cannot be listed, so who else uses it is not known"

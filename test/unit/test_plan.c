@@ -1409,6 +1409,44 @@ static void who_began_before_a_change_was_taken_back_is_restarted(void **state)
     assert_int_equal(recorded_plan(c)->restarts_len, 1);
 }
 
+/* Envoy may have loaded the other CA, and goes on with it until it has loaded this one again. */
+static void who_reloads_is_looked_at_when_a_change_is_taken_back(void **state)
+{
+    struct cluster *c = start_idle(state);
+    set_material(c, 0, "envoy-leaf-1", "ca-2");
+    assert_int_equal(recorded_plan(c)->nudges_len, PODS);
+    c->now_ms += 9000;
+    set_material(c, 0, "envoy-leaf-1", "ca-1");
+    assert_int_equal(recorded_plan(c)->nudges_len, PODS);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_VERIFYING);
+    assert_true(cr_status_secret(&c->plan.status, "envoy")->pending.set);
+    c->now_ms += 94 * 1000;
+    plan(c);
+    assert_true(cr_status_secret(&c->plan.status, "envoy")->pending.set);
+    c->now_ms += 24LL * 3600 * 1000;
+    assert_int_equal(plan(c)->restarts_len, 0);
+    assert_false(cr_status_secret(&c->plan.status, "envoy")->pending.set);
+}
+
+/* Clients' CAs, which it reads once, and those of its servers, which it reloads. */
+static void who_reads_once_beside_what_reloads_is_not_restarted_for_what_it_began_with(void **state)
+{
+    struct cluster *c = start_idle(state);
+    struct cr_reload_override *reload = c->policy->consumers[0].reload;
+    reload[CR_ROLE_CLIENT_CA] = (struct cr_reload_override){.set = true, .method = CR_METHOD_RESTART};
+    c->policy->restart.coalesce_ms = 10 * 1000;
+    set_material(c, 0, "envoy-leaf-1", "ca-2");
+    assert_int_equal(recorded_plan(c)->restarts_len, 0);
+    write_status(c);
+    c->now_ms += 9000;
+    set_material(c, 0, "envoy-leaf-1", "ca-1");
+    recorded_plan(c);
+    write_status(c);
+    c->now_ms += 20 * 1000;
+    assert_int_equal(recorded_plan(c)->restarts_len, 0);
+    assert_true(cr_status_secret(&c->plan.status, "envoy")->pending.set);
+}
+
 /* It takes both Secrets, and was restarted for the first, which goes on for the sake of Envoy. */
 static void what_a_workload_was_restarted_for_shortens_no_wait(void **state)
 {
@@ -1967,6 +2005,8 @@ int main(void)
         T(pods_that_others_renewed_need_no_restart),
         T(a_change_taken_back_evicts_no_pod),
         T(who_began_before_a_change_was_taken_back_is_restarted),
+        T(who_reloads_is_looked_at_when_a_change_is_taken_back),
+        T(who_reads_once_beside_what_reloads_is_not_restarted_for_what_it_began_with),
         T(what_a_workload_was_restarted_for_shortens_no_wait),
         T(a_workload_created_after_the_change_is_left_alone),
         T(an_annotation_counts_for_its_own_workload_only),

@@ -245,6 +245,7 @@ static void sum_up(struct cr_decision_secret *result, const struct cr_finding *f
             continue;
         }
         result->reload_classes |= finding->class;
+        result->reloads = true;
         if (finding->ground == CR_GROUND_NOTIFIED)
             result->trigger_classes |= finding->class;
         if (finding->capability.max_delay_ms > result->max_delay_ms)

@@ -35,6 +35,7 @@ struct cr_decision_secret {
     unsigned restart_classes;   /* CR_CLASS_* that force a restart */
     unsigned reload_classes;    /* CR_CLASS_* taken up without one */
     unsigned trigger_classes;   /* of those, the ones that its certroll-sidecar must notify it of */
+    bool reloads;               /* something of it takes up what changed without one, also beside a restart */
     unsigned roles;             /* CR_ROLE_BIT mask of the roles this Secret plays */
     int64_t max_delay_ms;       /* longest delay of what reloads */
     bool refreshes;             /* some mount of it refreshes by itself: nudging helps */

@@ -29,6 +29,7 @@ static void judge(const struct cr_decide_input *input, const struct cr_strvec *u
     out->reload_classes = cr_diff_classes(change->changes) & CR_CLASS_LEAF;
     if (!out->reload_classes)
         return;
+    out->reloads = true;
     out->kind = CR_DECISION_HOT_RELOAD;
     out->max_delay_ms = delay_of(input->consumer);
 }

@@ -186,7 +186,7 @@ const char *cr_plan_restart_annotation(const struct plan_consumer *consumer, con
 
 /* The status remembered nothing, an annotation of some workload did (see plan_secrets.c): it counts for the workloads
  * that carry one. The same holds for trust that was changed and changed back: a workload that was not restarted for it
- * has the right one. */
+ * has the right one, as far as it reads once. */
 static bool known_from_annotations_only(const struct cr_secret_status *secret)
 {
     const struct cr_material *before = &secret->settled;
@@ -253,11 +253,18 @@ static bool is_untouched(const struct plan_ctx *ctx, const struct plan_consumer 
     return !value && !cr_plan_was_evicted_for(ctx, consumer, k);
 }
 
+/* What it reads once it has, since it was not restarted for what is taken back. */
+static bool began_with_it(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t k)
+{
+    return known_from_annotations_only(ctx->pending[k]) && !has_begun_meanwhile(consumer, &ctx->pending[k]->pending);
+}
+
+/* What reloads may have loaded what was there in between. */
 static bool has_it_anyway(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t k)
 {
     const struct cr_pending_change *pending = &ctx->pending[k]->pending;
-    return created_after(consumer, pending->since_ms) ||
-           (known_from_annotations_only(ctx->pending[k]) && !has_begun_meanwhile(consumer, pending));
+    bool has_reloaded = pending->superseded_ms && consumer->decision.secrets[k].reloads;
+    return created_after(consumer, pending->since_ms) || (began_with_it(ctx, consumer, k) && !has_reloaded);
 }
 
 /* What was to be reloaded but is in the annotation was restarted for after all (the fall-back), before or by an earlier
@@ -267,20 +274,20 @@ static struct plan_change demand_of(const struct plan_ctx *ctx, const struct pla
     const struct cr_decision_secret *secret = &consumer->decision.secrets[k];
     const struct cr_pending_change *pending = &ctx->pending[k]->pending;
     const char *value = cr_plan_restart_annotation(consumer, ctx->changes[k].secret->name);
-    if (!secret->used || secret->kind == CR_DECISION_NONE ||
-        (is_untouched(ctx, consumer, k, value) && has_it_anyway(ctx, consumer, k)))
+    bool untouched = is_untouched(ctx, consumer, k, value);
+    if (!secret->used || secret->kind == CR_DECISION_NONE || (untouched && has_it_anyway(ctx, consumer, k)))
         return (struct plan_change){.concerns = false};
     unsigned seen = cr_diff_classes(ctx->changes[k].changes);
-    unsigned classes =
-        secret->restart_classes | restarted_for(value, &pending->target, secret->reload_classes & CR_PLAN_FALLS_BACK);
+    unsigned demanded = untouched && began_with_it(ctx, consumer, k) ? 0 : secret->restart_classes;
+    unsigned classes = demanded | restarted_for(value, &pending->target, secret->reload_classes & CR_PLAN_FALLS_BACK);
     /* Another chain under the same leaf does not show in a leaf. */
     bool new_leaf = (seen & CR_CLASS_LEAF) && pending->target.leaf[0] && pending->old_leaves.len;
     return (struct plan_change){
         .concerns = true,
         .classes = classes,
-        .demanded = secret->restart_classes != 0,
+        .demanded = demanded != 0,
         .covered = classes && is_covered(consumer, value, pending, classes),
-        .is_immutable = ctx->changes[k].was_immutable && secret->restart_classes,
+        .is_immutable = ctx->changes[k].was_immutable && demanded,
         .leaf_changed = new_leaf && (secret->roles & CR_ROLE_BIT(CR_ROLE_SERVER_LEAF)),
         .leaf_presented = new_leaf && (secret->roles & CR_ROLE_BIT(CR_ROLE_CLIENT_LEAF)),
         .trust_roles = seen & CR_CLASS_TRUST

@@ -101,6 +101,7 @@ const struct cr_policy *cr_projected_policy(const struct cr_snapshot *snapshot, 
 struct pod_uses {
     struct cr_strvec secrets;
     int64_t created_ms;
+    bool is_left; /* a StatefulSet or DaemonSet has made it, and takes it over again should it come back */
 };
 
 struct pod_facts {
@@ -129,6 +130,13 @@ static bool is_of_job(const struct cr_json *json)
     return cr_policy_kind_runs_to_end(cr_json_string_at(cr_obj_controller(json), "kind"));
 }
 
+/* Both kinds give their pods this label, and take them over by their labels
+ * (kubernetes.io/docs/reference/labels-annotations-taints/#controller-revision-hash). */
+static bool is_left(const struct cr_json *json)
+{
+    return !cr_obj_controller(json) && cr_json_string_at(json, "metadata", "labels", "controller-revision-hash");
+}
+
 static struct pod_uses *pod_uses_of(const struct cr_json *json)
 {
     CR_CLEANUP(cr_strvec) struct cr_strvec secrets = {0};
@@ -139,6 +147,7 @@ static struct pod_uses *pod_uses_of(const struct cr_json *json)
         return NULL;
     struct pod_uses *uses = cr_new(struct pod_uses);
     uses->created_ms = cr_obj_created_ms(json);
+    uses->is_left = is_left(json);
     uses->secrets = secrets;
     secrets = (struct cr_strvec){0};
     return uses;
@@ -240,6 +249,12 @@ int64_t cr_projected_pod_created_ms(const void *extra)
 {
     const struct pod_facts *facts = extra;
     return facts->uses ? facts->uses->created_ms : 0;
+}
+
+bool cr_projected_pod_is_left(const void *extra)
+{
+    const struct pod_facts *facts = extra;
+    return facts->uses && facts->uses->is_left;
 }
 
 bool cr_projected_active(const void *extra)

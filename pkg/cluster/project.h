@@ -31,6 +31,8 @@ bool cr_projected_active(const void *extra); /* cr_pod_active */
  */
 const struct cr_strvec *cr_projected_pod_uses(const void *extra);
 int64_t cr_projected_pod_created_ms(const void *extra);
+/* It belongs to nothing now, but a StatefulSet or DaemonSet has made it (kubectl delete --cascade=orphan). */
+bool cr_projected_pod_is_left(const void *extra);
 /* For a pod that is being deleted: the most that its shutdown manager takes, in whole seconds, see
  * cr_shutdown_hooks_most_ms. */
 int64_t cr_projected_drain_ms(const void *extra);

@@ -34,7 +34,7 @@ static struct cr_json *yaml(const char *text)
     return json;
 }
 
-/* secrets: [{name, type, labels, created}], users: [{kind, name, secrets, created}] */
+/* secrets: [{name, type, labels, created}], users: [{kind, name, secrets, created}], pods: likewise, with left */
 static void fixture_read(struct fixture *fixture, const char *text)
 {
     memset(fixture, 0, sizeof *fixture);

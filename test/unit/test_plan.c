@@ -1506,6 +1506,53 @@ static void a_workload_created_after_the_change_is_left_alone(void **state)
     assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_RESTARTING);
 }
 
+/* What kubectl delete --cascade=orphan and kubectl apply do to a workload whose restart is held. */
+static void a_workload_that_is_gone_for_a_moment_is_restarted(void **state)
+{
+    enum { AWAY_MS = 30 * 1000 };
+    for (int optional = 0; optional <= 1; optional++) {
+        struct cluster *c = optional ? *state : start_idle(state);
+        c->policy->consumers[1].optional = optional;
+        c->policy->restart.coalesce_ms = 10 * 1000;
+        set_material(c, 1, optional ? "rl-leaf-3" : "rl-leaf-2", optional ? "ca-3" : "ca-2");
+        recorded_plan(c);
+        write_status(c);
+        assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_PENDING);
+        c->consumers[1].found = false;
+        for (int i = 0; i < 2; i++) {
+            c->now_ms += AWAY_MS / 2;
+            assert_no_acts(recorded_plan(c));
+            write_status(c);
+            assert_int_equal(consumer(c, "rate-limit")->state, CR_CONSUMER_ABSENT);
+            assert_true(cr_status_secret(&c->status, "rate-limit")->pending.set);
+            const struct cr_condition *converged = cr_status_condition_get(&c->status, "Converged");
+            assert_non_null(strstr(converged->message, "rate-limit is Absent"));
+        }
+        c->consumers[1].found = true;
+        assert_int_equal(recorded_plan(c)->restarts_len, 1);
+        write_status(c);
+    }
+}
+
+static void an_optional_workload_that_stays_away_is_waited_for_no_longer_than_kubelets(void **state)
+{
+    struct cluster *c = start_idle(state);
+    c->policy->consumers[1].optional = true;
+    c->policy->restart.coalesce_ms = 10 * 1000;
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    recorded_plan(c);
+    write_status(c);
+    c->consumers[1] = (struct cr_world_consumer){0};
+    recorded_plan(c);
+    write_status(c);
+    assert_in_range(c->plan.requeue_after_ms, 1, CR_KUBELET_REFRESH_MS);
+    c->now_ms += CR_KUBELET_REFRESH_MS;
+    plan(c);
+    assert_false(cr_status_secret(&c->plan.status, "rate-limit")->pending.set);
+    assert_true(condition(c, "Converged"));
+    assert_int_equal(consumer(c, "rate-limit")->since_ms, 0);
+}
+
 static void an_annotation_counts_for_its_own_workload_only(void **state)
 {
     struct cluster *c = *state;
@@ -2009,6 +2056,8 @@ int main(void)
         T(who_reads_once_beside_what_reloads_is_not_restarted_for_what_it_began_with),
         T(what_a_workload_was_restarted_for_shortens_no_wait),
         T(a_workload_created_after_the_change_is_left_alone),
+        T(a_workload_that_is_gone_for_a_moment_is_restarted),
+        T(an_optional_workload_that_stays_away_is_waited_for_no_longer_than_kubelets),
         T(an_annotation_counts_for_its_own_workload_only),
         T(what_was_refused_is_tried_again_after_its_pause),
         T(a_workload_that_waits_for_a_person_holds_up_no_other),

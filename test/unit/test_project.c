@@ -271,11 +271,15 @@ static void of_an_active_pod_which_secrets_it_uses(void **state)
     (void)state;
     static const struct {
         const char *rule, *metadata;
-        bool kept;
+        bool kept, left;
     } cases[] = {
         {"made by hand", "uid: u", true},
+        {"left behind by a StatefulSet (kubectl delete --cascade=orphan)", "labels: {controller-revision-hash: db-5d4}",
+         true, true},
         {"of a controller that is not known",
-         "ownerReferences: [{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, name: k, controller: true}]", true},
+         "labels: {controller-revision-hash: k-5d4}, ownerReferences: [{apiVersion: apps.kruise.io/v1beta1, kind: "
+         "StatefulSet, name: k, controller: true}]",
+         true},
         {"of a Deployment, whose template may be another by now",
          "labels: {pod-template-hash: abc}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: d-abc, "
          "controller: true}]",
@@ -297,6 +301,7 @@ static void of_an_active_pod_which_secrets_it_uses(void **state)
             fail_msg("%s: %s", cases[i].rule, uses ? "kept" : "not kept");
         assert_true(!uses || (uses->len == 1 && cr_strvec_has(uses, "tls")));
         assert_int_equal(cr_projected_pod_created_ms(snapshot->extra), uses ? 1000 : 0);
+        assert_int_equal(cr_projected_pod_is_left(snapshot->extra), cases[i].left);
     }
 }
 

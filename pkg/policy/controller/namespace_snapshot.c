@@ -116,7 +116,8 @@ static struct cr_view_pod view_pod(struct cr_namespace_snapshot *ns_snapshot, st
     const char *name = NULL;
     struct cr_view_pod pod = {.name = ns_snapshot->pods_found.names.items[i],
                               .created_ms = cr_projected_pod_created_ms(extra),
-                              .secrets = cr_projected_pod_uses(extra)};
+                              .secrets = cr_projected_pod_uses(extra),
+                              .uncovered = cr_projected_pod_is_left(extra)};
     if (!cr_projected_owner(extra, &kind, &name) || cr_strvec_has(unreachable, kind))
         return pod;
     CR_CLEANUP(cr_packed) struct cr_packed *workload = cr_cache_workload_packed(cache, ns, kind, name);

@@ -459,7 +459,7 @@ static void converged(struct plan_ctx *ctx)
     for (size_t i = 0; i < status->consumers_len; i++) {
         const struct cr_consumer_status *consumer = &status->consumers[i];
         if (consumer->state == CR_CONSUMER_CONVERGED || consumer->state == CR_CONSUMER_IDLE ||
-            consumer->state == CR_CONSUMER_ABSENT)
+            (consumer->state == CR_CONSUMER_ABSENT && !cr_plan_is_missed(&ctx->consumers[i])))
             continue;
         cr_autofree char *line = cr_asprintf("%s is %s", consumer->name, cr_consumer_state_name(consumer->state));
         add_line(&text, line);

@@ -78,6 +78,12 @@ static struct plan_stand rest(struct plan_consumer *consumer)
     return cr_plan_stand_by(idle ? CR_CONSUMER_IDLE : CR_CONSUMER_CONVERGED, idle_gate(consumer));
 }
 
+/* No pods: its controller takes up what it names. */
+static bool by_api(const struct plan_consumer *consumer)
+{
+    return cr_policy_kind_by_api(consumer->spec->kind);
+}
+
 /* Of one that is not there, as far as it can be seen. */
 static char *why_absent(const struct plan_consumer *consumer)
 {
@@ -90,12 +96,30 @@ static char *why_absent(const struct plan_consumer *consumer)
                        spec->optional ? "; it is optional, so this is no error" : "");
 }
 
-static struct plan_stand absent(struct plan_consumer *consumer)
+/* An optional one may just be made again around its old pods: what was to be done for it is not done with at once. When
+ * it was missed first; 0: nothing was to be done, or it does not come back. */
+static int64_t missed_since_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    const struct cr_consumer_status *status = consumer->status;
+    int64_t now = ctx->world->now_ms;
+    if (!consumer->spec->optional || by_api(consumer) || status->state == CR_CONSUMER_IDLE ||
+        status->state == CR_CONSUMER_CONVERGED)
+        return 0;
+    if (status->state != CR_CONSUMER_ABSENT)
+        return ctx->changes_len ? now : 0;
+    bool is_over = status->since_ms > now || now - status->since_ms >= CR_KUBELET_REFRESH_MS;
+    return is_over ? 0 : status->since_ms;
+}
+
+static struct plan_stand absent(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     struct cr_consumer_status *status = consumer->status;
+    int64_t missed_ms = missed_since_ms(ctx, consumer);
+    if (missed_ms)
+        cr_plan_requeue(ctx->plan, missed_ms + CR_KUBELET_REFRESH_MS - ctx->world->now_ms);
     status->decision = CR_DECISION_NONE;
     status->pods = (struct cr_pod_counts){0};
-    status->since_ms = 0;
+    status->since_ms = missed_ms;
     cr_strvec_dispose(&status->examples);
     cr_autofree char *why = why_absent(consumer);
     cr_strset(&status->reason, why);
@@ -115,12 +139,6 @@ static struct plan_stand leave_to_next_run(struct plan_consumer *consumer)
                     consumer->spec->kind, consumer->spec->target);
     cr_strset(&status->reason, why);
     return cr_plan_stand(CR_CONSUMER_IDLE);
-}
-
-/* No pods: its controller takes up what it names. */
-static bool by_api(const struct plan_consumer *consumer)
-{
-    return cr_policy_kind_by_api(consumer->spec->kind);
 }
 
 /* Which of the Secrets it uses. A new pod would mount what cannot be used: while one is broken, its old pods are the
@@ -564,11 +582,11 @@ static void evaluate(struct plan_ctx *ctx, struct plan_consumer *consumer)
 }
 
 /* Nothing is to be done for it. */
-static struct plan_stand stand_aside(struct plan_consumer *consumer)
+static struct plan_stand stand_aside(struct plan_ctx *ctx, struct plan_consumer *consumer)
 {
     if (cr_policy_kind_runs_to_end(consumer->spec->kind))
         return leave_to_next_run(consumer);
-    return consumer->world->found ? rest(consumer) : absent(consumer);
+    return consumer->world->found ? rest(consumer) : absent(ctx, consumer);
 }
 
 /* Does what is to be done. A Secret that broke in the middle of a rotation is what a person must know of first; another
@@ -576,7 +594,7 @@ static struct plan_stand stand_aside(struct plan_consumer *consumer)
 static struct plan_stand stand_of(struct plan_ctx *ctx, struct plan_consumer *consumer, size_t index)
 {
     CR_CLEANUP(plan_stand)
-    struct plan_stand stand = consumer->concerned ? cr_plan_act(ctx, consumer, index) : stand_aside(consumer);
+    struct plan_stand stand = consumer->concerned ? cr_plan_act(ctx, consumer, index) : stand_aside(ctx, consumer);
     struct plan_stand other;
     if (consumer->concerned && consumer->change_held)
         return cr_plan_stand_by(CR_CONSUMER_BLOCKED, cr_gate_copy(&consumer->held_by));

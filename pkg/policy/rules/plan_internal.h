@@ -365,6 +365,9 @@ bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consume
 /* Whether a pod that no consumer stands for may have what was there before the last change (cr_world.uncovered). Should
  * its workload use the Secret again, the pod is a consumer's again, and the change is still pending for it. */
 bool cr_plan_is_uncovered(const struct plan_ctx *ctx, const struct cr_secret_status *secret);
+/* The workload is not there, and pods of it may be, which it takes over when it is made again (kubectl delete
+ * --cascade=orphan). Known once it is known where the consumer stands. */
+bool cr_plan_is_missed(const struct plan_consumer *consumer);
 /* plan_budget.c: which way budgets let a restart take now; an Evict without a pod says that all are replaced. Owned. */
 struct cr_budget_verdict cr_plan_way(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* Its only pod goes away before another is ready, and singleReplica: Warn lets it. */

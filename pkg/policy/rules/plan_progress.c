@@ -94,7 +94,7 @@ void cr_plan_progress(struct plan_ctx *ctx, const struct plan_progress *progress
     else if (is_rotating(ctx) && !cr_plan_may_act(ctx))
         set(ctx, "Reconciling", false, "Waiting", "spec.suspend or mode Plan: the change is not put on record.");
     else if (is_rotating(ctx))
-        set(ctx, "Reconciling", true, "InProgress", "The change is being put on record.");
+        set(ctx, "Reconciling", true, "InProgress", message_of(ctx, "Converged"));
     else
         set(ctx, "Reconciling", false, "Idle", "Nothing is to be done.");
 }

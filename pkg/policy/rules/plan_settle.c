@@ -88,10 +88,17 @@ static void note_levels(const struct plan_ctx *ctx, struct cr_secret_status *sec
 
 /* --- what settles --- */
 
+bool cr_plan_is_missed(const struct plan_consumer *consumer)
+{
+    const struct cr_consumer_status *status = consumer->status;
+    return status->state == CR_CONSUMER_ABSENT && !cr_policy_kind_by_api(consumer->spec->kind) &&
+           (status->gate.hold == CR_HOLD_NOT_FOUND || status->since_ms);
+}
+
 static bool all_have_it(const struct plan_ctx *ctx, size_t change)
 {
     for (size_t i = 0; i < ctx->consumers_len; i++)
-        if (!cr_plan_has(ctx, &ctx->consumers[i], change))
+        if (cr_plan_is_missed(&ctx->consumers[i]) || !cr_plan_has(ctx, &ctx->consumers[i], change))
             return false;
     return true;
 }

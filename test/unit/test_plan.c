@@ -1480,6 +1480,28 @@ static void what_a_workload_was_restarted_for_shortens_no_wait(void **state)
     assert_int_equal(recorded_plan(c)->restarts_len, 1);
 }
 
+static void set_created(struct cluster *c, int consumer, int64_t at_ms)
+{
+    char created[CR_TIME_TEXT];
+    cr_time_format(at_ms, created);
+    cr_json_set_string(cr_json_edit(c->workloads[consumer], "metadata"), "creationTimestamp", created);
+}
+
+/* By the API server's clock. Ours may be behind it, and a kubelet may have what was there before. */
+static void a_workload_created_about_when_the_secret_changed_is_restarted(void **state)
+{
+    struct cluster *c = start_idle(state);
+    c->policy->restart.coalesce_ms = 10 * 1000;
+    set_material(c, 1, "rl-leaf-2", "ca-2");
+    recorded_plan(c);
+    write_status(c);
+    set_created(c, 1, c->now_ms + 5000);
+    for (size_t i = 0; i < PODS; i++)
+        c->pods[1][i].created_ms = c->now_ms + 5000;
+    c->now_ms += 20 * 1000;
+    assert_int_equal(recorded_plan(c)->restarts_len, 1);
+}
+
 static void a_workload_created_after_the_change_is_left_alone(void **state)
 {
     struct cluster *c = start_idle(state);
@@ -1488,10 +1510,8 @@ static void a_workload_created_after_the_change_is_left_alone(void **state)
     set_material(c, 1, "rl-leaf-2", "ca-2");
     recorded_plan(c);
     write_status(c);
-    char created[CR_TIME_TEXT];
-    cr_time_format(c->now_ms + 5000, created);
-    cr_json_set_string(cr_json_edit(c->workloads[1], "metadata"), "creationTimestamp", created);
-    c->now_ms += 20 * 1000;
+    set_created(c, 1, c->now_ms + CR_KUBELET_REFRESH_MS);
+    c->now_ms += 120 * 1000;
     int64_t before_ms = c->pods[1][0].created_ms;
     for (size_t i = 0; i < PODS; i++)
         c->pods[1][i].created_ms = c->now_ms - 5000;
@@ -2055,6 +2075,7 @@ int main(void)
         T(who_reloads_is_looked_at_when_a_change_is_taken_back),
         T(who_reads_once_beside_what_reloads_is_not_restarted_for_what_it_began_with),
         T(what_a_workload_was_restarted_for_shortens_no_wait),
+        T(a_workload_created_about_when_the_secret_changed_is_restarted),
         T(a_workload_created_after_the_change_is_left_alone),
         T(a_workload_that_is_gone_for_a_moment_is_restarted),
         T(an_optional_workload_that_stays_away_is_waited_for_no_longer_than_kubelets),

@@ -213,21 +213,22 @@ static bool known_from_annotations_only(const struct cr_secret_status *secret)
            cr_streq(before->opaque, after->opaque);
 }
 
-static bool is_later(int64_t created_ms, int64_t since_ms)
+/* By the API server's clock, from which ours may differ; and a kubelet may give a new pod what was there before. */
+static bool is_surely_later(int64_t created_ms, int64_t since_ms)
 {
-    return created_ms / 1000 > since_ms / 1000;
+    return created_ms >= since_ms + CR_KUBELET_REFRESH_MS;
 }
 
-/* A workload that came after the change was created with the new material, unless it took over pods that were there
- * before (kubectl delete --cascade=orphan). */
+/* A workload that came well after the change was created with the new material, unless it took over pods that were
+ * there before (kubectl delete --cascade=orphan). */
 static bool created_after(const struct plan_consumer *consumer, int64_t since_ms)
 {
     const char *text = cr_json_string_at(consumer->world->workload, "metadata", "creationTimestamp");
     int64_t created_ms = 0;
-    if (!text || !cr_time_parse(text, &created_ms, NULL) || !is_later(created_ms, since_ms))
+    if (!text || !cr_time_parse(text, &created_ms, NULL) || !is_surely_later(created_ms, since_ms))
         return false;
     for (size_t i = 0; i < consumer->world->pods_len; i++)
-        if (!is_later(consumer->world->pods[i].created_ms, since_ms))
+        if (!is_surely_later(consumer->world->pods[i].created_ms, since_ms))
             return false;
     return true;
 }

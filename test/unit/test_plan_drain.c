@@ -241,6 +241,90 @@ static void trust_has_not_arrived_before_they_have_ended(void **state)
     }
 }
 
+static void reload(struct scene *s)
+{
+    for (int role = 0; role < CR_ROLE_COUNT; role++)
+        s->policy->consumers[0].reload[role] = (struct cr_reload_override){.set = true, .method = CR_METHOD_WATCH};
+}
+
+/* A kubelet does not refresh it any more. */
+static void a_pod_that_is_deleted_has_not_reloaded_trust(void **state)
+{
+    (void)state;
+    static const int64_t drains_ms[] = {0, DRAIN_MS};
+    for (size_t i = 0; i < cr_array_len(drains_ms); i++) {
+        CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
+        struct ending ending = {0};
+        reload(s);
+        end(s, 0, 0, drains_ms[i], &ending);
+        scene_pod(s, 0, 0);
+        s->now_ms += MINUTE;
+        scene_see_all(s, "1");
+        scene_change(s, "2");
+        scene_see_all(s, "2");
+        assert_stands(s, 0, CR_CONSUMER_CONVERGED, CR_HOLD_NONE, "");
+        assert_int_equal(scene_status(s, 0)->pods.verified, 3);
+        assert_false(is_settled(s));
+        assert_non_null(strstr(message(s, "Converged"), "web"));
+        s->now_ms = ending.pods[0].until_ms + 30 * SECOND - 1;
+        look(s, 0);
+        assert_false(is_settled(s));
+        assert_int_equal(s->plan.requeue_after_ms, 1);
+        s->now_ms += 1;
+        look(s, 0);
+        assert_true(is_settled(s));
+    }
+}
+
+static void a_pod_that_is_deleted_holds_no_reload_of_a_leaf_or_of_what_it_has_loaded(void **state)
+{
+    (void)state;
+    for (int trust = 0; trust <= 1; trust++) {
+        CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
+        struct ending ending = {0};
+        reload(s);
+        scene_see_all(s, "1");
+        if (trust) {
+            scene_change(s, "2");
+            s->now_ms += 2 * MINUTE;
+        }
+        end(s, 0, 0, DRAIN_MS, &ending);
+        scene_pod(s, 0, 0);
+        if (!trust)
+            change_leaf(s, "2");
+        scene_see_all(s, "2");
+        look(s, 0);
+        assert_true(is_settled(s));
+    }
+}
+
+/* What it presents is refused once the CA of before is gone. */
+static void a_pod_that_is_deleted_goes_on_with_a_leaf_of_another_ca(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene *s = scene_new("{}", 1);
+    struct ending ending = {0};
+    reload(s);
+    scene_see_all(s, "1");
+    end(s, 0, 0, DRAIN_MS, &ending);
+    scene_pod(s, 0, 0);
+    change_leaf(s, "2");
+    struct cr_material *m = &s->material;
+    cr_sha256_hex("3", 1, m->leaf);
+    memcpy(m->chain, m->leaf, sizeof m->chain);
+    memcpy(m->issuer, m->leaf, sizeof m->issuer);
+    s->secret.resource_version = "3";
+    look(s, 0);
+    scene_see_all(s, "3");
+    look(s, 0);
+    assert_int_equal(scene_status(s, 0)->pods.verified, 3);
+    assert_false(is_settled(s));
+    ending.len = 0;
+    show(s, 0, &ending);
+    look(s, 0);
+    assert_true(is_settled(s));
+}
+
 static void new_pods_without_evidence_are_reported_while_old_ones_drain(void **state)
 {
     (void)state;
@@ -498,6 +582,9 @@ int main(void)
         T(who_has_no_shutdown_manager_is_not_waited_for),
         T(a_new_pod_that_drains_is_not_waited_for),
         T(trust_has_not_arrived_before_they_have_ended),
+        T(a_pod_that_is_deleted_has_not_reloaded_trust),
+        T(a_pod_that_is_deleted_goes_on_with_a_leaf_of_another_ca),
+        T(a_pod_that_is_deleted_holds_no_reload_of_a_leaf_or_of_what_it_has_loaded),
         T(new_pods_without_evidence_are_reported_while_old_ones_drain),
         T(one_without_evidence_is_reported_whatever_else_comes),
         T(old_pods_that_others_replaced_are_waited_for_as_well),

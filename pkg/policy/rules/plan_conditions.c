@@ -432,6 +432,22 @@ static void nothing_is_missed(struct plan_ctx *ctx, enum cr_hold unseen, struct 
         has_converged(ctx);
 }
 
+/* Of consumers that are done but for such pods. */
+static void add_ending(const struct plan_ctx *ctx, struct cr_buf *text)
+{
+    for (size_t i = 0; i < ctx->consumers_len; i++) {
+        const struct plan_consumer *consumer = &ctx->consumers[i];
+        bool waits = false;
+        for (size_t k = 0; consumer->concerned && k < ctx->changes_len; k++)
+            waits = waits || !cr_plan_old_pods_have_ended(consumer, k);
+        if (!waits || consumer->status->state != CR_CONSUMER_CONVERGED)
+            continue;
+        cr_autofree char *line =
+            cr_asprintf("%s has pods that are being deleted and go on with the CAs of before", consumer->status->name);
+        add_line(text, line);
+    }
+}
+
 static void converged(struct plan_ctx *ctx)
 {
     const struct cr_policy_status *status = &ctx->plan->status;
@@ -464,6 +480,7 @@ static void converged(struct plan_ctx *ctx)
         cr_autofree char *line = cr_asprintf("%s is %s", consumer->name, cr_consumer_state_name(consumer->state));
         add_line(&text, line);
     }
+    add_ending(ctx, &text);
     (void)add_uncovered(ctx, &text);
     if (!text.len)
         add_line(&text, ctx->world->beyond.unseen_pods

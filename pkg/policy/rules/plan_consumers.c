@@ -286,6 +286,13 @@ static bool has_it_anyway(const struct plan_ctx *ctx, const struct plan_consumer
     return created_after(consumer, pending->since_ms) || (began_with_it(ctx, consumer, k) && !has_reloaded);
 }
 
+/* Of these classes. A leaf of the same CA is as good as the one before. */
+static bool has_cas(unsigned changes, unsigned classes)
+{
+    return (classes & CR_CLASS_TRUST & cr_diff_classes(changes)) ||
+           ((classes & CR_CLASS_LEAF) && (changes & CR_CHANGE_ISSUER_CHANGED));
+}
+
 /* What was to be reloaded but is in the annotation was restarted for after all (the fall-back), before or by an earlier
  * run of this program. */
 static struct plan_change demand_of(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t k)
@@ -304,6 +311,7 @@ static struct plan_change demand_of(const struct plan_ctx *ctx, const struct pla
     return (struct plan_change){
         .concerns = true,
         .classes = classes,
+        .reloads_cas = has_cas(ctx->changes[k].changes, (secret->restart_classes | secret->reload_classes) & ~classes),
         .demanded = demanded != 0,
         .covered = classes && is_covered(consumer, value, pending, classes),
         .is_immutable = ctx->changes[k].was_immutable && demanded,

@@ -65,27 +65,53 @@ static void note(int64_t now_ms, struct plan_drain *drain, const struct cr_world
     drain->look_again_ms = cr_plan_sooner_ms(drain->look_again_ms, due_ms(ending) - now_ms); /* its end is an event */
 }
 
-/* Also those without a shutdown manager go on with the CAs that they have read, for as long as they may. 0: no longer,
- * or no CAs changed. */
-static int64_t old_trust_ends_in_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+/* Also those without a shutdown manager go on with the CAs that they have read, for as long as they may. */
+static bool has_old_trust(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                          const struct cr_world_ending *ending)
+{
+    (void)ending;
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (consumer->changes[k].classes & CR_CLASS_TRUST)
+            return true;
+    return false;
+}
+
+/* A kubelet does not refresh the volumes of a pod that is being deleted: what reloads goes on with what it has. */
+static bool is_unrefreshed(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                           const struct cr_world_ending *ending)
+{
+    for (size_t k = 0; k < ctx->changes_len; k++) {
+        const struct plan_change *change = &consumer->changes[k];
+        if (change->reloads_cas && ending->since_ms < change->since_ms + CR_KUBELET_REFRESH_MS)
+            return true;
+    }
+    return false;
+}
+
+typedef bool counts(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
+                    const struct cr_world_ending *ending);
+
+/* When the last of those that count may run no more. 0: none does any longer. */
+static int64_t ends_in_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer, counts *count)
 {
     int64_t latest_ms = 0;
-    bool trust = false;
-    for (size_t k = 0; k < ctx->changes_len; k++)
-        trust = trust || (consumer->changes[k].classes & CR_CLASS_TRUST);
-    for (size_t i = 0; trust && i < consumer->world->ending_len; i++)
-        if (due_ms(&consumer->world->ending[i]) > latest_ms)
-            latest_ms = due_ms(&consumer->world->ending[i]);
+    for (size_t i = 0; i < consumer->world->ending_len; i++) {
+        const struct cr_world_ending *ending = &consumer->world->ending[i];
+        if (due_ms(ending) > latest_ms && count(ctx, consumer, ending))
+            latest_ms = due_ms(ending);
+    }
     return latest_ms > ctx->world->now_ms ? latest_ms - ctx->world->now_ms : 0;
 }
 
 struct plan_drain cr_plan_find_drain(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
-    struct plan_drain drain = {.old_trust_ms = old_trust_ends_in_ms(ctx, consumer)};
+    struct plan_drain drain = {.old_trust_ms = ends_in_ms(ctx, consumer, has_old_trust),
+                               .unrefreshed_ms = ends_in_ms(ctx, consumer, is_unrefreshed)};
     for (size_t i = 0; i < consumer->world->ending_len; i++)
         if (consumer->world->ending[i].drain_ms && is_old(ctx, consumer, &consumer->world->ending[i]))
             note(ctx->world->now_ms, &drain, &consumer->world->ending[i]);
     drain.look_again_ms = cr_plan_sooner_ms(drain.look_again_ms, drain.old_trust_ms);
+    drain.look_again_ms = cr_plan_sooner_ms(drain.look_again_ms, drain.unrefreshed_ms);
     return drain;
 }
 
@@ -131,7 +157,8 @@ struct plan_stand cr_plan_draining(const struct plan_consumer *consumer)
 bool cr_plan_old_pods_have_ended(const struct plan_consumer *consumer, size_t change)
 {
     unsigned classes = consumer->changes[change].classes;
-    return !(classes && cr_plan_drains(consumer)) && !((classes & CR_CLASS_TRUST) && consumer->drain.old_trust_ms);
+    return !(classes && cr_plan_drains(consumer)) && !((classes & CR_CLASS_TRUST) && consumer->drain.old_trust_ms) &&
+           !(consumer->changes[change].reloads_cas && consumer->drain.unrefreshed_ms);
 }
 
 /* No pod shows how long pods that are just gone have drained: the template does. */

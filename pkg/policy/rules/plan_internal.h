@@ -18,6 +18,7 @@
 struct plan_change {
     bool concerns;        /* the consumer uses the Secret, in a role that changed */
     unsigned classes;     /* CR_CLASS_* that it must be, or was, restarted for; 0: it reloads */
+    bool reloads_cas;     /* it takes up CAs that changed, or a leaf of another CA, without a restart */
     bool demanded;        /* by the decision, not only by the fall-back */
     bool covered;         /* the template already carries them */
     bool is_immutable;    /* the Secret was immutable: its kubelets give the old content to new pods, too */
@@ -48,6 +49,7 @@ struct plan_drain {
     const struct cr_world_ending *last;  /* of them, the one that may take longest; NULL: there is none */
     const struct cr_world_ending *stuck; /* one that should have ended, and is still there; NULL: none is */
     int64_t old_trust_ms;                /* how long old pods may go on with CAs that changed; 0: no longer */
+    int64_t unrefreshed_ms;              /* likewise pods that were deleted before they could reload these */
     int64_t look_again_ms;               /* when time alone ends something of it; 0: not by time */
 };
 

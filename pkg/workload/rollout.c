@@ -73,6 +73,7 @@ static void judge_deployment(const struct cr_json *workload, struct cr_rollout *
     out->desired = count(cr_json_at(workload, "spec", "replicas"), 1);
     out->updated = count(cr_json_at(workload, "status", "updatedReplicas"), 0);
     out->available = count(cr_json_at(workload, "status", "availableReplicas"), 0);
+    out->mixed = !is_observed(workload) || count(cr_json_at(workload, "status", "replicas"), 0) > out->updated;
     if (is_observed(workload))
         judge_observed_deployment(workload, out);
     else
@@ -109,6 +110,7 @@ static void judge_stateful_set(const struct cr_json *workload, struct cr_rollout
     int all = count(cr_json_get(status, "replicas"), 0);
     int partition = count(cr_json_at(workload, "spec", "updateStrategy", "rollingUpdate", "partition"), 0);
     int wanted = partition < out->desired ? out->desired - partition : 0;
+    out->mixed = !is_observed(workload) || all > out->updated;
     if (!is_observed(workload))
         judge_unobserved(out);
     else if (is_on_delete(workload) && out->updated < out->desired)
@@ -134,6 +136,7 @@ static void judge_daemon_set(const struct cr_json *workload, struct cr_rollout *
     out->desired = count(cr_json_get(status, "desiredNumberScheduled"), 0);
     out->updated = count(cr_json_get(status, "updatedNumberScheduled"), 0);
     out->available = count(cr_json_get(status, "numberAvailable"), 0);
+    out->mixed = !is_observed(workload) || out->updated < out->desired;
     if (!is_observed(workload))
         judge_unobserved(out);
     else if (is_on_delete(workload) && out->updated < out->desired)
@@ -215,6 +218,7 @@ static void judge_argo_rollout(const struct cr_json *workload, struct cr_rollout
     out->desired = count(cr_json_at(workload, "spec", "replicas"), 1);
     out->updated = count(cr_json_at(workload, "status", "updatedReplicas"), 0);
     out->available = count(cr_json_at(workload, "status", "availableReplicas"), 0);
+    out->mixed = !is_observed_by_argo(workload) || !is_updated_by_argo(cr_json_get(workload, "status"));
     judge_busy_argo_rollout(workload, out);
     if (out->busy && out->state == CR_ROLLOUT_PROGRESSING && is_paused_by_argo(workload))
         judge(out, CR_ROLLOUT_PAUSED, "paused; kubectl argo rollouts promote lets it go on");

@@ -15,6 +15,7 @@ enum cr_rollout_state {
 struct cr_rollout {
     enum cr_rollout_state state;
     int desired, updated, available;
+    bool mixed;        /* not all pods are of the present template, as far as its controller has observed */
     bool busy;         /* Argo Rollout: it is being updated or restarted, or waits for a person in the middle of that */
     char message[160]; /* "2 of 3 replicas updated" */
 };

@@ -1287,6 +1287,68 @@ static void a_leaf_of_one_secret_settles_no_other(void **state)
     assert_true(cr_status_secret(&c->plan.status, "rate-limit")->pending.set);
 }
 
+/* The present template's software reloads; that of the pods is another version, or may be. */
+static void pods_of_another_template_are_not_known_to_reload(void **state)
+{
+    static const char *const on_delete = "{type: OnDelete}";
+    static const char *const partition = "{type: RollingUpdate, rollingUpdate: {partition: 2}}";
+    static const struct {
+        const char *rule, *kind, *strategy, *status;
+        enum cr_consumer_state stands;
+        enum cr_hold hold;
+    } cases[] = {
+        {"a rollout", "Deployment", NULL, "{observedGeneration: 1, replicas: 3, updatedReplicas: 2}",
+         CR_CONSUMER_VERIFYING, CR_HOLD_EVIDENCE},
+        {"one that is not seen yet", "Deployment", NULL, "{observedGeneration: 0, replicas: 2, updatedReplicas: 2}",
+         CR_CONSUMER_VERIFYING, CR_HOLD_EVIDENCE},
+        {"one that hangs", "Deployment", NULL,
+         "{observedGeneration: 1, replicas: 2, updatedReplicas: 0, conditions: [{type: Progressing, reason: "
+         "ProgressDeadlineExceeded}]}",
+         CR_CONSUMER_FAILED, CR_HOLD_ROLLOUT_FAILED},
+        {"OnDelete", "StatefulSet", on_delete,
+         "{observedGeneration: 1, replicas: 2, updatedReplicas: 0, availableReplicas: 2}", CR_CONSUMER_BLOCKED,
+         CR_HOLD_ON_DELETE},
+        {"a partition", "StatefulSet", partition,
+         "{observedGeneration: 1, replicas: 2, updatedReplicas: 0, availableReplicas: 2}", CR_CONSUMER_BLOCKED,
+         CR_HOLD_PARTITION},
+    };
+    struct cluster *c = start_idle(state);
+    for (size_t i = 0; i < cr_array_len(cases); i++) {
+        cr_strset(&c->policy->consumers[0].kind, cases[i].kind);
+        CR_CLEANUP(cr_json) struct cr_json *rest = cr_json_copy(cr_json_at(c->workloads[0], "status"));
+        if (cases[i].strategy)
+            cr_json_set(cr_json_edit(c->workloads[0], "spec"), "updateStrategy", yaml(cases[i].strategy));
+        cr_json_set(c->workloads[0], "status", yaml(cases[i].status));
+        cr_autofree char *ca = cr_asprintf("ca-%zu", i + 2);
+        set_material(c, 0, "envoy-leaf-1", ca);
+        recorded_plan(c);
+        write_status(c);
+        c->now_ms += 120 * 1000;
+        plan(c);
+        if (consumer(c, "envoy")->pods.inferred != PODS || !cr_status_secret(&c->plan.status, "envoy")->pending.set)
+            fail_msg("%s: settled", cases[i].rule);
+        if (consumer(c, "envoy")->state != cases[i].stands || consumer(c, "envoy")->gate.hold != cases[i].hold)
+            fail_msg("%s: %s: %s", cases[i].rule, cr_consumer_state_name(consumer(c, "envoy")->state),
+                     cr_or_empty(consumer(c, "envoy")->gate.text));
+        cr_json_set(c->workloads[0], "status", cr_steal(&rest));
+        plan(c);
+        assert_false(cr_status_secret(&c->plan.status, "envoy")->pending.set);
+        write_status(c);
+    }
+}
+
+static void pods_of_another_template_are_verified_by_what_they_show(void **state)
+{
+    struct cluster *c = start_idle(state);
+    cr_json_set_int(cr_json_edit(c->workloads[0], "status"), "updatedReplicas", 0);
+    set_material(c, 0, "envoy-leaf-2", "ca-1");
+    recorded_plan(c);
+    see_all(c, 0, "envoy-leaf-2");
+    plan(c);
+    assert_int_equal(consumer(c, "envoy")->state, CR_CONSUMER_CONVERGED);
+    assert_false(cr_status_secret(&c->plan.status, "envoy")->pending.set);
+}
+
 static void a_new_chain_under_the_same_leaf_is_not_verified_by_that_leaf(void **state)
 {
     struct cluster *c = start_idle(state);
@@ -2066,6 +2128,8 @@ int main(void)
         T(a_gated_fall_back_goes_on_looking),
         T(a_clock_set_back_makes_no_storm),
         T(a_leaf_of_one_secret_settles_no_other),
+        T(pods_of_another_template_are_not_known_to_reload),
+        T(pods_of_another_template_are_verified_by_what_they_show),
         T(a_new_chain_under_the_same_leaf_is_not_verified_by_that_leaf),
         T(missing_pods_are_no_evidence),
         T(a_restart_that_was_undone_is_not_repeated),

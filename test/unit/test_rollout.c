@@ -273,6 +273,47 @@ static void test_counts(void **state)
     assert_int_equal(rollout.available, 4);
 }
 
+/* Whatever else a rollout waits for, and whether it goes on at all. */
+static void test_pods_of_another_template(void **state)
+{
+    (void)state;
+#define COUNTS "metadata: {generation: 2}\nspec: {replicas: 2"
+    static const struct {
+        const char *rule, *kind, *workload;
+        bool mixed;
+    } rows[] = {
+        {"at rest", "Deployment", COUNTS "}\nstatus: {observedGeneration: 2, replicas: 2, updatedReplicas: 2}", false},
+        {"an old one is left", "Deployment",
+         COUNTS "}\nstatus: {observedGeneration: 2, replicas: 3, updatedReplicas: 2}", true},
+        {"scaled up", "Deployment", COUNTS "}\nstatus: {observedGeneration: 2, replicas: 1, updatedReplicas: 1}",
+         false},
+        {"not observed", "Deployment", COUNTS "}\nstatus: {observedGeneration: 1, replicas: 2, updatedReplicas: 2}",
+         true},
+        {"at rest", "StatefulSet", COUNTS "}\nstatus: {observedGeneration: 2, replicas: 2, updatedReplicas: 2}", false},
+        {"OnDelete", "StatefulSet",
+         COUNTS ", updateStrategy: {type: OnDelete}}\nstatus: {observedGeneration: 2, replicas: 2}", true},
+        {"a partition", "StatefulSet",
+         COUNTS ", updateStrategy: {rollingUpdate: {partition: 1}}}\nstatus: {observedGeneration: 2, replicas: 2, "
+                "updatedReplicas: 1, availableReplicas: 2}",
+         true},
+        {"at rest", "DaemonSet",
+         COUNTS "}\nstatus: {observedGeneration: 2, desiredNumberScheduled: 3, updatedNumberScheduled: 3}", false},
+        {"a node has an old one", "DaemonSet",
+         COUNTS "}\nstatus: {observedGeneration: 2, desiredNumberScheduled: 3, updatedNumberScheduled: 2}", true},
+        {"none shows its template", "ReplicaSet", COUNTS "}\nstatus: {observedGeneration: 1, replicas: 2}", false},
+        {"at rest", "Rollout", ARGO("", STABLE), false},
+        {"a canary", "Rollout", ARGO("", "stableRS: a, currentPodHash: b"), true},
+    };
+    for (size_t i = 0; i < cr_array_len(rows); i++) {
+        CR_CLEANUP(cr_json) struct cr_json *workload = test_yaml(rows[i].workload);
+        struct cr_rollout rollout;
+        cr_rollout_judge(rows[i].kind, workload, &rollout);
+        if (rollout.mixed != rows[i].mixed)
+            fail_msg("%s: %s", rows[i].kind, rows[i].rule);
+    }
+#undef COUNTS
+}
+
 static void test_an_absent_workload_is_not_complete(void **state)
 {
     (void)state;
@@ -289,6 +330,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_pods_of_another_template),
         cmocka_unit_test(test_an_absent_workload_is_not_complete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -388,16 +388,50 @@ int64_t cr_plan_delay_left_ms(const struct plan_ctx *ctx, const struct plan_cons
     return first_ms;
 }
 
-bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
+static bool all_have_evidence(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
 {
-    if (cr_policy_kind_by_api(consumer->spec->kind))
-        return ctx->world->now_ms >= delay_ends_ms(&consumer->changes[change]);
     if (!cr_plan_enough_pods(consumer))
         return false;
     for (size_t i = 0; i < consumer->world->pods_len; i++)
         if (badness(cr_plan_evidence_at(ctx, consumer, i, change)->evidence) > badness(CR_EVIDENCE_INFERRED))
             return false;
     return true;
+}
+
+/* They show all that is new. Nothing shows opaque material. */
+static bool all_show_it(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
+{
+    const struct cr_decision_secret *secret = &consumer->decision.secrets[change];
+    unsigned classes = secret->restart_classes | secret->reload_classes;
+    for (size_t i = 0; i < consumer->world->pods_len; i++) {
+        const struct plan_evidence *evidence = cr_plan_evidence_at(ctx, consumer, i, change);
+        if (((classes & CR_CLASS_LEAF) && evidence->leaf != CR_SHOWN_NEW) ||
+            ((classes & CR_CLASS_TRUST) && evidence->trust != CR_SHOWN_NEW) || (classes & CR_CLASS_OPAQUE))
+            return false;
+    }
+    return true;
+}
+
+/* It is decided by the template that the software reloads. Pods of another one may be a version that reads once, so
+ * time alone proves nothing. What is restarted for needs new pods in any case. */
+static bool is_of_others(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
+{
+    return consumer->rollout.mixed && !consumer->changes[change].classes && !all_show_it(ctx, consumer, change);
+}
+
+bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
+{
+    if (cr_policy_kind_by_api(consumer->spec->kind))
+        return ctx->world->now_ms >= delay_ends_ms(&consumer->changes[change]);
+    return all_have_evidence(ctx, consumer, change) && !is_of_others(ctx, consumer, change);
+}
+
+bool cr_plan_awaits_template(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    for (size_t k = 0; k < ctx->changes_len; k++)
+        if (consumer->changes[k].concerns && !all_have_evidence(ctx, consumer, k))
+            return false;
+    return consumer->rollout.mixed;
 }
 
 /* Pods come and go for other reasons, too: each has its own time, and only those without evidence are asked for it.

@@ -278,6 +278,9 @@ const struct plan_evidence *cr_plan_evidence_at(const struct plan_ctx *ctx, cons
                                                 size_t pod, size_t change);
 /* All pods that should be there are, and have the new material of this change. */
 bool cr_plan_pods_have(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
+/* Of a consumer with pods that have not: what is missing is that all are of the present template, which is known to
+ * reload. */
+bool cr_plan_awaits_template(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 /* Of a consumer without pods: when the next delay ends that it is given for a change. 0: all have ended. */
 int64_t cr_plan_delay_left_ms(const struct plan_ctx *ctx, const struct plan_consumer *consumer);
 bool cr_plan_enough_pods(const struct plan_consumer *consumer);

@@ -110,10 +110,39 @@ struct plan_stand cr_plan_still_stale(void)
         cr_gate_make(CR_HOLD_STILL_STALE, "new pods go on serving the old leaf: is it copied somewhere?"));
 }
 
+static struct plan_stand failed(const struct plan_consumer *consumer)
+{
+    return cr_plan_stand_by(CR_CONSUMER_FAILED, cr_gate_make(CR_HOLD_ROLLOUT_FAILED, "%s", consumer->rollout.message));
+}
+
+/* Whose rollout it is does not count: old pods are there, and may not reload. */
+static struct plan_stand wait_for_template(struct plan_ctx *ctx, const struct plan_consumer *consumer)
+{
+    static const char why[] = "pods of a template of before are there, which may not reload";
+    switch (consumer->rollout.state) {
+    case CR_ROLLOUT_COMPLETE:
+        return cr_plan_stand_by(CR_CONSUMER_BLOCKED,
+                                cr_gate_make(CR_HOLD_PARTITION, "updateStrategy.rollingUpdate.partition: %s", why));
+    case CR_ROLLOUT_MANUAL:
+        return cr_plan_stand_by(CR_CONSUMER_BLOCKED,
+                                cr_gate_make(CR_HOLD_ON_DELETE, "updateStrategy OnDelete: %s", why));
+    case CR_ROLLOUT_PAUSED:
+        return cr_plan_stand_by(CR_CONSUMER_BLOCKED, cr_plan_paused());
+    case CR_ROLLOUT_FAILED:
+        return failed(consumer);
+    case CR_ROLLOUT_PROGRESSING:
+        break;
+    }
+    cr_plan_look_again(ctx, consumer, WAIT_AGAIN_MS);
+    return cr_plan_stand_by(CR_CONSUMER_VERIFYING, cr_gate_make(CR_HOLD_EVIDENCE, "waits for its rollout: %s", why));
+}
+
 static struct plan_stand wait_for_evidence(struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     if (all_pods_have_all(ctx, consumer))
         return arrived(consumer);
+    if (cr_plan_awaits_template(ctx, consumer))
+        return wait_for_template(ctx, consumer);
     if (consumer->world->evictions >= CR_PLAN_EVICTIONS_MAX && consumer->status->pods.stale)
         return cr_plan_still_stale();
     cr_plan_look_again(ctx, consumer, WAIT_AGAIN_MS);
@@ -201,11 +230,6 @@ static bool is_replaced(const struct plan_ctx *ctx, const struct plan_consumer *
     bool stands = consumer->rollout.state == CR_ROLLOUT_COMPLETE ||
                   (consumer->evicts && consumer->rollout.state == CR_ROLLOUT_MANUAL);
     return stands && all_pods_have_all(ctx, consumer);
-}
-
-static struct plan_stand failed(const struct plan_consumer *consumer)
-{
-    return cr_plan_stand_by(CR_CONSUMER_FAILED, cr_gate_make(CR_HOLD_ROLLOUT_FAILED, "%s", consumer->rollout.message));
 }
 
 /* What the API server said when it was last tried. */

@@ -325,6 +325,12 @@ static struct cr_json *encode_consumer(const struct cr_consumer_status *consumer
     return object;
 }
 
+static bool has_converged(const struct cr_consumer_status *consumer)
+{
+    return (consumer->state == CR_CONSUMER_IDLE || consumer->state == CR_CONSUMER_CONVERGED) &&
+           !cr_hold_is_unmet(consumer->gate.hold);
+}
+
 /* What is remembered of it, and no more. */
 static struct cr_json *encode_brief(const struct cr_consumer_status *consumer)
 {
@@ -334,15 +340,12 @@ static struct cr_json *encode_brief(const struct cr_consumer_status *consumer)
     cr_json_set_string(object, "state", cr_consumer_state_name(consumer->state));
     encode_reasons(object, consumer);
     cr_status_set_time_micro(object, "since", consumer->since_ms); /* evictions are counted by it */
+    /* Its next pod is given its time from there. */
+    if (consumer->evicting && !has_converged(consumer))
+        cr_status_set_time(object, "lastRestart", consumer->last_restart_ms);
     encode_restart(object, consumer, STEPS_BRIEF);
     encode_verification(object, &consumer->verification, true);
     return object;
-}
-
-static bool has_converged(const struct cr_consumer_status *consumer)
-{
-    return (consumer->state == CR_CONSUMER_IDLE || consumer->state == CR_CONSUMER_CONVERGED) &&
-           !cr_hold_is_unmet(consumer->gate.hold);
 }
 
 static bool has_memory(const struct cr_consumer_status *consumer)

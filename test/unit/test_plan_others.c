@@ -408,10 +408,16 @@ static void without_another_policy_first_sight_stays_first_sight(void **state)
 
 /* --- what watches Secrets by the API --- */
 
+static void leave_only_the_ingress(struct stage *s)
+{
+    s->policy->consumers[0].optional = true; /* else its changes stay pending */
+    s->consumers[0].found = false;
+}
+
 static void an_ingress_takes_it_up_within_its_delay(void **state)
 {
     struct stage *s = start_idle(state);
-    s->consumers[0].found = false;
+    leave_only_the_ingress(s);
     set_leaf(s, "leaf-2");
     settled_plan(s);
     assert_int_equal(consumer(s, "front")->decision, CR_DECISION_HOT_RELOAD);
@@ -432,7 +438,7 @@ static void an_ingress_takes_it_up_within_its_delay(void **state)
 static void an_ingress_takes_up_also_what_was_immutable(void **state)
 {
     struct stage *s = start_idle(state);
-    s->consumers[0].found = false;
+    leave_only_the_ingress(s);
     s->secret.immutable = true;
     settled_plan(s);
     set_leaf(s, "leaf-2");

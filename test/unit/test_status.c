@@ -486,6 +486,9 @@ static void test_beyond_100_consumers_what_is_remembered_stays(void **state)
         consumer->restarted_generation = (int64_t)i;
         consumer->restarts = (struct cr_restart_times){.at_ms = {2000 * 1000 + (int64_t)i, 1001}, .len = 2};
         consumer->since_ms = 1000 * 1000 + (int64_t)i;
+        consumer->last_restart_ms = NOW;
+        if (i % 2)
+            cr_strset(&consumer->evicting, "pod-uid");
         if (i >= 400) {
             consumer->state = CR_CONSUMER_CONVERGED;
             if (i >= 450)
@@ -513,6 +516,8 @@ static void test_beyond_100_consumers_what_is_remembered_stays(void **state)
         }
         assert_int_equal(consumer->since_ms, 1000 * 1000 + i);
         assert_true((consumer->reason != NULL) == (i < 100));
+        /* The time that its next pod is given is counted from there. */
+        assert_int_equal(consumer->last_restart_ms, i < 100 || (i % 2 && i < 400) ? NOW : 0);
     }
 }
 
@@ -595,6 +600,10 @@ static void add_big_consumer(struct cr_policy_status *status, unsigned number, u
     cr_gate_set(&consumer->gate, cr_gate_make(CR_HOLD_KEY_TYPE_NOT_ACCEPTED, "%s", blocked));
     cr_strset(&consumer->restarted_for, rotations);
     consumer->last_restart_ms = consumer->since_ms = NOW;
+    if (number >= 412) { /* restart.maxConcurrent is 100 at most */
+        consumer->evicted_until_ms = NOW;
+        cr_strset(&consumer->evicting, "01234567-89ab-cdef-0123-456789abcdef");
+    }
     for (; consumer->restarts.len < CR_RESTART_TIMES_MAX; consumer->restarts.len++) {
         consumer->restarts.at_ms[consumer->restarts.len] = NOW;
         consumer->restarts.steps[consumer->restarts.len] = (struct cr_restart_step){"0a1b2c3d4e5f", 3};

@@ -14,14 +14,19 @@ enum {
     OWN_PATIENCE_MS = 5 * 1000, /* how long all others wait for the answer about one Secret or selector */
 };
 
+/* How long a look takes, and a scan of what is left over, follows from what all namespaces have, and any of them may
+ * cause one. On the loop they have a fifth of its time, and a twentieth, at most. */
+enum { PAUSES_OF_LOOK = 4, PAUSES_OF_SCAN = 19 };
+
 static void schedule_refresh(struct cr_secret_watches *watches, int64_t delay_ms)
 {
-    int64_t due = cr_clock_monotonic_ms() + delay_ms;
+    int64_t now = cr_clock_monotonic_ms();
+    int64_t due = now + delay_ms > watches->rests_until_ms ? now + delay_ms : watches->rests_until_ms;
     if (watches->armed && watches->due_ms <= due)
         return;
     watches->armed = true;
     watches->due_ms = due;
-    cr_timer_arm(watches->timer, delay_ms);
+    cr_timer_arm(watches->timer, due - now);
 }
 
 /* --- what a watch asks and reports --- */
@@ -242,7 +247,7 @@ static void drop_all_unwanted(struct cr_secret_group *group)
     CR_CLEANUP(cr_strvec) struct cr_strvec selectors = {0};
     drop_unwanted(group, group->wanted, &secrets);
     drop_unwanted(group, group->selectors, &selectors);
-    group->dropped = secrets.len || selectors.len;
+    group->dropped |= secrets.len || selectors.len;
     for (size_t i = 0; i < secrets.len; i++)
         options->on_unwanted(options->arg, secrets.items[i]);
 }
@@ -284,6 +289,23 @@ static void drop_leftovers(const struct cr_secret_watch *shared)
     for (size_t i = 0; i < found.keys.len; i++)
         cr_packed_unref(cr_store_remove(cr_informer_store(shared->informer), found.keys.items[i]));
     cr_strvec_dispose(&found.keys);
+}
+
+/* A store has only what is wanted even before (wants, project), but for what it has had. */
+static void drop_leftovers_in_time(struct cr_secret_group *group)
+{
+    int64_t began = cr_clock_monotonic_ms();
+    if (!group->dropped)
+        return;
+    if (began < group->scan_after_ms) {
+        schedule_refresh(group->watches, group->scan_after_ms - began);
+        return;
+    }
+    for (size_t i = 0; i < group->shared_watches_len; i++)
+        drop_leftovers(group->shared_watches[i]);
+    group->dropped = false;
+    int64_t ended = cr_clock_monotonic_ms();
+    group->scan_after_ms = ended + PAUSES_OF_SCAN * (ended - began);
 }
 
 /* --- what is known of each, for the decision --- */
@@ -547,26 +569,31 @@ static void log_scope(struct cr_secret_group *group)
 
 static void look(struct cr_secret_watches *watches)
 {
+    int64_t began = cr_clock_monotonic_ms();
     pthread_rwlock_wrlock(&watches->lock);
     look_what_is_wanted(watches);
     for (size_t i = 0; i < watches->groups_len; i++) {
         struct cr_secret_group *group = &watches->groups[i];
         if (!group->begun)
             continue;
-        for (size_t k = 0; group->dropped && k < group->shared_watches_len; k++)
-            drop_leftovers(group->shared_watches[k]);
+        drop_leftovers_in_time(group);
         decide(group);
         end_replaced(group);
         log_scope(group);
     }
     pthread_rwlock_unlock(&watches->lock);
+    int64_t ended = cr_clock_monotonic_ms();
+    watches->rests_until_ms = ended + PAUSES_OF_LOOK * (ended - began);
 }
 
 static void on_timer(void *arg)
 {
     struct cr_secret_watches *watches = arg;
     watches->armed = false;
-    look(watches);
+    if (cr_clock_monotonic_ms() < watches->rests_until_ms) /* armed before the last look had ended */
+        schedule_refresh(watches, 0);
+    else
+        look(watches);
 }
 
 void cr_secret_watches_begin(struct cr_secret_watches *watches, const char *ns)

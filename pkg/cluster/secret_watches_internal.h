@@ -34,8 +34,9 @@ struct cr_secret_group {
     struct cr_secret_watches *watches;
     char *ns; /* NULL: all */
     bool begun;
-    uint64_t generation; /* counts the scans of what is wanted */
-    bool dropped;        /* in this generation something was no longer wanted */
+    uint64_t generation;   /* counts the scans of what is wanted */
+    bool dropped;          /* something is no longer wanted since the last scan of what is left over */
+    int64_t scan_after_ms; /* monotonic: when the next of these may be */
     struct cr_strmap *wanted;
     struct cr_strmap *selectors;
     struct cr_strmap *named;                 /* "ns/name" → struct cr_secret_watch, owned */
@@ -51,7 +52,8 @@ struct cr_secret_watches {
     size_t groups_len;
     struct cr_timer *timer;
     bool armed;
-    int64_t due_ms; /* while armed */
+    int64_t due_ms;         /* while armed */
+    int64_t rests_until_ms; /* monotonic: no look before */
     /* The loop's thread changes what is in groups under it; others read under it. */
     pthread_rwlock_t lock;
 };

@@ -12,8 +12,8 @@
 #include "base/buffer.h"
 #include "base/strings.h"
 
-/* A file over time, as looks find it, and what is said of it each time. Times are seconds; a letter is a fingerprint.
- */
+/* A file over time, as looks find it, and what is said of it each time. Times are seconds; a letter is a fingerprint,
+ * or a process: a later letter began later. */
 enum { STEPS = 8 };
 
 struct step {
@@ -95,6 +95,13 @@ static const struct story stories[] = {
     {"no process has nothing", RESTART, TRUST, "",
      {{100, "A", 10, "p", 20, NULL, "Loaded Inferred A"}, {200, "A", 10, NULL, 0, NULL, "Unknown None ?"},
       {300, "A", 10, "q", 250, NULL, "Loaded Inferred A"}}},
+    {"one that began before another that was taken for it is no successor", RESTART, TRUST, "",
+     {{100, "A", 10, "p", 20, NULL, "Loaded Inferred A"}, {200, "B", 199, "p", 20, NULL, "RestartNeeded Inferred A"},
+      {220, "B", 199, "q", 215, NULL, "Loaded Inferred B"}, {240, "B", 199, "p", 20, NULL, "RestartNeeded Inferred ?"},
+      {260, "B", 199, "r", 250, NULL, "Loaded Inferred B"}}},
+    {"nor is one that was not seen for a moment", RESTART, TRUST, "",
+     {{100, "A", 10, "p", 20, NULL, "Loaded Inferred A"}, {200, "B", 199, "p", 20, NULL, "RestartNeeded Inferred A"},
+      {220, "B", 199, NULL, 0, NULL, "Unknown None ?"}, {240, "B", 199, "p", 20, NULL, "RestartNeeded Inferred ?"}}},
     {"a program that a probe starts reads all of it anew", RESTART, TRUST, "probe",
      {{100, "A", 90, "p", 20, NULL, "Loaded Inferred A"}, {200, "B", 199, "p", 20, NULL, "Loaded Inferred B"}}},
 
@@ -305,10 +312,11 @@ static void look(const struct story *story, size_t at, struct cr_node_file *row)
     add_names(story, step->file, &content.material.names);
     const struct cr_node_program program = {.running = step->process, .started_ms = (int64_t)step->started * 1000};
     const struct cr_node_proof proof = step->serves ? proof_of(story, step->serves) : (struct cr_node_proof){0};
+    bool began = last && last->process && step->process;
     const struct cr_node_memory memory = {.row = last ? row : NULL,
                                           .seen_ms = last ? (int64_t)last->now * 1000 : 0,
-                                          .same_process =
-                                              last && step->process && cr_streq(last->process, step->process)};
+                                          .same_process = began && strcmp(step->process, last->process) == 0,
+                                          .later_process = began && strcmp(step->process, last->process) > 0};
     struct cr_node_file file = file_of(story, step);
     cr_node_loaded_judge(&parameter, &content, says(story, "probe") ? NULL : &program, &memory,
                          step->serves ? &proof : NULL, (int64_t)step->now * 1000, &file);

@@ -1,5 +1,6 @@
 #include "controlplane/agent/processes.h"
 
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <sched.h>
@@ -159,6 +160,88 @@ static void those_of_another_network_belong_to_another_pod(void **state)
     expect(true, "");
 }
 
+static int wait_before_exec(void *until)
+{
+    char byte;
+    (void)!read(*(const int *)until, &byte, 1);
+    return 0;
+}
+
+/* As Go starts programs: a process of its own, with its parent's memory. */
+static pid_t fork_as_go(int *until)
+{
+    static char stack[64 * 1024];
+    pid_t pid = clone(wait_before_exec, stack + sizeof stack, CLONE_VM | SIGCHLD, until);
+    return pid > 0 ? pid : 0;
+}
+
+static void what_is_just_forked_is_not_meant(void **state)
+{
+    (void)state;
+    int until[2];
+    int ready[2];
+    pid_t child = 0;
+    assert_int_equal(pipe(until), 0);
+    assert_int_equal(pipe(ready), 0);
+    pid_t parent = fork();
+    if (parent == 0) {
+        close(until[1]);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        child = prctl(PR_SET_NAME, name) == 0 ? fork_as_go(&until[0]) : 0;
+        (void)!write(ready[1], &child, sizeof child);
+        for (;;)
+            pause();
+    }
+    struct cr_proc forked;
+    assert_int_equal(read(ready[0], &child, sizeof child), sizeof child);
+    assert_true(cr_proc_read(child, &forked));
+    assert_int_equal(forked.parent, parent);
+    assert_string_equal(forked.name, name);
+    cr_autofree char *want = cr_asprintf("%d", (int)parent);
+    expect(false, want);
+    expect(true, want);
+    for (size_t i = 0; i < 2; i++) {
+        close(until[1 - i]);
+        close(ready[i]);
+    }
+    stop(parent);
+}
+
+/* The kernel calls a script by its file's name, and what it starts may have the same. */
+static void what_a_script_of_that_name_has_started_is_meant(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/certroll-name-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    cr_autofree char *file = cr_asprintf("%s/%s", folder, name);
+    assert_int_equal(symlink("/bin/sleep", file), 0);
+    int ready[2];
+    pid_t child = 0;
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    pid_t parent = fork();
+    if (parent == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        prctl(PR_SET_NAME, name);
+        child = fork();
+        if (child == 0)
+            _exit(execl(file, "sleep", "10", NULL));
+        (void)!write(ready[1], &child, sizeof child);
+        close(ready[1]);
+        for (;;)
+            pause();
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &child, sizeof child), sizeof child);
+    assert_int_equal(read(ready[0], &(char){0}, 1), 0); /* nobody has it any more: it was executed */
+    cr_autofree char *want = cr_asprintf("%d %d", (int)child, (int)parent);
+    expect(false, want);
+    close(ready[0]);
+    kill(child, SIGKILL);
+    stop(parent);
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 static void identity_is_the_process_s_own(void **state)
 {
     (void)state;
@@ -172,9 +255,15 @@ static void identity_is_the_process_s_own(void **state)
     assert_true(program.running && program.started_ms > 0);
     assert_string_equal(program.identity, again.identity);
     assert_true(strlen(program.identity) > 36); /* the boot's id is in it */
+    assert_false(cr_node_process_began_after(again.identity, program.identity));
     self.started++;
     cr_node_processes_set(&layout, &self, &again);
     assert_string_not_equal(program.identity, again.identity);
+    assert_true(cr_node_process_began_after(again.identity, program.identity));
+    assert_false(cr_node_process_began_after(program.identity, again.identity));
+    assert_true(cr_node_process_began_after("another-boot-7-5", again.identity));
+    assert_false(cr_node_process_began_after(again.identity, NULL));
+    assert_false(cr_node_process_began_after(NULL, again.identity));
     free(program.identity);
     free(again.identity);
 }
@@ -204,6 +293,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(those_of_another_network_belong_to_another_pod),
         cmocka_unit_test(a_worker_s_agent_sees_the_host_s_and_cannot_reach_them),
+        cmocka_unit_test(what_is_just_forked_is_not_meant),
+        cmocka_unit_test(what_a_script_of_that_name_has_started_is_meant),
         cmocka_unit_test(identity_is_the_process_s_own),
         cmocka_unit_test(words_and_folder_are_the_process_s_own),
     };

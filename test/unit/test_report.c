@@ -299,20 +299,39 @@ static void a_change_is_remembered_until_another_process_has_it(void **state)
         "kube-apiserver --service-account-key-file: RestartNeeded\n";
     assert_rows(&s, "kube-apiserver", pending);
     assert_rows(&s, "etcdctl", "etcdctl --cacert: Loaded\n");
-    run(&s, 1, 0);
-    s.now = 130;
-    report(&s);
-    assert_rows(&s, "kube-apiserver",
-                "kube-apiserver --tls-cert-file: Unknown\nkube-apiserver --tls-private-key-file: Unknown\n"
-                "kube-apiserver --etcd-cafile: Unknown\nkube-apiserver --service-account-key-file: Unknown\n"
-                "kube-apiserver --service-account-key-file: Unknown\n");
     /* A clock that was set back: it is another process all the same. */
     run(&s, 1, 90);
-    s.now = 140;
+    s.now = 130;
     report(&s);
     cr_autofree char *rows = rows_of(&s.report, "kube-apiserver");
     assert_null(strstr(rows, "RestartNeeded"));
     assert_null(strstr(rows, "Unknown"));
+}
+
+static void a_process_that_is_not_seen_for_a_look_is_no_other(void **state)
+{
+    (void)state;
+    CR_CLEANUP(scene) struct scene s;
+    scene_init(&s);
+    report(&s);
+    put(&s, PKI "etcd.crt", "25", 110);
+    s.now = 120;
+    report(&s);
+    for (int look = 0; look < 2; look++) {
+        run(&s, 1, 0);
+        s.now += 10;
+        report(&s);
+        assert_rows(&s, "kube-apiserver",
+                    "kube-apiserver --tls-cert-file: Unknown\nkube-apiserver --tls-private-key-file: Unknown\n"
+                    "kube-apiserver --etcd-cafile: Unknown\nkube-apiserver --service-account-key-file: Unknown\n"
+                    "kube-apiserver --service-account-key-file: Unknown\n");
+        run(&s, 1, look ? 135 : 50);
+        s.now += 10;
+        report(&s);
+        cr_autofree char *rows = rows_of(&s.report, "kube-apiserver");
+        assert_null(strstr(rows, "Unknown"));
+        assert_true((strstr(rows, "--etcd-cafile: RestartNeeded") == NULL) == (look == 1));
+    }
 }
 
 static void a_key_has_what_its_certificate_has(void **state)
@@ -508,6 +527,7 @@ int main(void)
         cmocka_unit_test(each_file_of_the_node_has_a_row),
         cmocka_unit_test(a_node_that_has_not_changed_is_reported_the_same),
         cmocka_unit_test(a_change_is_remembered_until_another_process_has_it),
+        cmocka_unit_test(a_process_that_is_not_seen_for_a_look_is_no_other),
         cmocka_unit_test(a_key_has_what_its_certificate_has),
         cmocka_unit_test(health_is_since_it_is_so),
         cmocka_unit_test(a_kubelet_that_is_away_keeps_its_rows),

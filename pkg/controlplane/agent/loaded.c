@@ -318,7 +318,7 @@ static bool is_changed_since_start(const struct cr_node_judging *j)
         if (row->has_known)
             return !cr_strvec_equal(&row->has, &j->file->prints);
     }
-    if (known && !j->memory->same_process && j->same_content && !was_touched_since_start(j))
+    if (known && j->memory->later_process && j->same_content && !was_touched_since_start(j))
         return false;
     return j->program->started_ms <= j->file->changed_ms;
 }

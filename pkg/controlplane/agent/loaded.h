@@ -14,6 +14,7 @@ struct cr_node_memory {
     const struct cr_node_file *row; /* same component, parameter, via, role and path; of several the nth. NULL: none */
     int64_t seen_ms;                /* when that report was of now: the file was as it says, then */
     bool same_process;              /* the process of now is that which was there then */
+    bool later_process;             /* it is another, and began after that which was there then */
 };
 
 /* How long what is seen in a handshake may lag behind a file that the program takes up by itself before only a restart
@@ -28,8 +29,9 @@ enum { CR_NODE_LOADED_PATIENCE_MS = 60 * 1000 };
  * - No file of the node, no process, content that cannot be read or does not fit its key (it may be half written):
  *   Unknown, has as before; never No, since a restart would make it worse.
  * - The kubelet's own pair (own): it writes what it has, so Yes.
- * - Another process than the one that was there when this content was seen: it began after that, so Yes. At first sight
- *   the file's ctime is compared with the process' start; a ctime behind now says nothing, and counts as now.
+ * - A process that began after the one that was there when this content was seen began after that, too, so Yes. Where
+ *   none was seen there, or one that began later, and at first sight, the file's ctime is compared with the process'
+ *   start; a ctime behind now says nothing, and counts as now.
  * - Changed since the process began: by itself (cr_node_parameter_reloads) it is Soon until changed + the longest delay
  *   (of Poll a twentieth more, as timers drift), then Yes; else it is No, unless the process is known to have just this
  *   content: a file that was changed and changed back.

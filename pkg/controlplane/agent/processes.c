@@ -54,6 +54,49 @@ static int youngest_first(const void *a, const void *b)
     return x->pid > y->pid ? -1 : x->pid < y->pid;
 }
 
+static const struct cr_proc *parent_in(const struct cr_procs *all, const struct cr_proc *process)
+{
+    for (size_t i = 0; i < all->len; i++)
+        if (all->items[i].pid == process->parent)
+            return &all->items[i];
+    return NULL;
+}
+
+/* In the midst of execve(2) it has none. */
+static bool has_own_words(const struct cr_node_layout *layout, const struct cr_proc *process,
+                          const struct cr_proc *parent)
+{
+    CR_CLEANUP(cr_buf) struct cr_buf words = CR_BUF_INIT(0);
+    CR_CLEANUP(cr_buf) struct cr_buf others = CR_BUF_INIT(0);
+    struct cr_error err = {0};
+    if (!cr_node_process_words(layout, process, &words, &err) || !words.len)
+        return false;
+    return !cr_node_process_words(layout, parent, &others, &err) || words.len != others.len ||
+           memcmp(words.data, others.data, words.len) != 0;
+}
+
+/* Or it was when it was found, and has become another program or ended since. A program that a script of its name
+ * starts has other words than the script, and is meant. */
+static bool is_just_forked(const struct cr_node_layout *layout, const struct cr_procs *all,
+                           const struct cr_proc *process)
+{
+    struct cr_proc now;
+    const struct cr_proc *parent = parent_in(all, process);
+    return parent && (!has_own_words(layout, process, parent) || !cr_proc_read_in(layout->proc, process->pid, &now) ||
+                      !cr_streq(now.name, process->name));
+}
+
+static void drop_just_forked(const struct cr_node_layout *layout, struct cr_procs *found)
+{
+    struct cr_proc *kept = cr_calloc(found->len + 1, sizeof *kept);
+    size_t len = 0;
+    for (size_t i = 0; i < found->len; i++)
+        if (!is_just_forked(layout, found, &found->items[i]))
+            kept[len++] = found->items[i];
+    free(found->items);
+    *found = (struct cr_procs){.items = kept, .len = len};
+}
+
 bool cr_node_processes_find(const struct cr_node_layout *layout, const char *name, struct cr_procs *out,
                             struct cr_error *err)
 {
@@ -70,8 +113,9 @@ bool cr_node_processes_find(const struct cr_node_layout *layout, const char *nam
             unseen = out->items[i].pid;
     }
     out->len = kept;
-    if (kept)
-        qsort(out->items, kept, sizeof *out->items, youngest_first);
+    drop_just_forked(layout, out);
+    if (out->len)
+        qsort(out->items, out->len, sizeof *out->items, youngest_first);
     if (kept || !unseen)
         return true;
     return cr_error_set(err, CR_ERR_FORBIDDEN,
@@ -99,6 +143,27 @@ void cr_node_processes_set(const struct cr_node_layout *layout, const struct cr_
     program->started_ms = cr_proc_started_wall_ms(process);
     free(program->identity);
     program->identity = cr_asprintf("%s-%d-%llu", boot, (int)process->pid, (unsigned long long)process->started);
+}
+
+/* The length of the boot's id, which may have a '-' itself, and the ticks. */
+static bool read_identity(const char *identity, size_t *boot, unsigned long long *ticks)
+{
+    const char *last = identity ? strrchr(identity, '-') : NULL;
+    const char *before = last ? memrchr(identity, '-', (size_t)(last - identity)) : NULL;
+    if (!before)
+        return false;
+    *boot = (size_t)(before - identity);
+    *ticks = strtoull(last + 1, NULL, 10);
+    return true;
+}
+
+bool cr_node_process_began_after(const char *identity, const char *other)
+{
+    size_t boot, other_boot;
+    unsigned long long ticks, other_ticks;
+    if (!read_identity(identity, &boot, &ticks) || !read_identity(other, &other_boot, &other_ticks))
+        return false;
+    return boot != other_boot || memcmp(identity, other, boot) != 0 || ticks > other_ticks;
 }
 
 bool cr_node_process_words(const struct cr_node_layout *layout, const struct cr_proc *process, struct cr_buf *out,

@@ -14,13 +14,17 @@
 #include "controlplane/agent/node_reading.h"
 #include "sys/proc_find.h"
 
-/* All of that name that may be it, the youngest first. Errors: Transient (/proc cannot be read), Forbidden (there are
- * some, and in which network they are cannot be seen). */
+/* All of that name that may be it, the youngest first. What one of them has just forked is not: until execve(2) it has
+ * its parent's name, words and network. Errors: Transient (/proc cannot be read), Forbidden (there are some, and in
+ * which network they are cannot be seen). */
 bool cr_node_processes_find(const struct cr_node_layout *layout, const char *name, struct cr_procs *out,
                             struct cr_error *err) CR_MUST_USE;
 /* The process into running, process, started_ms and identity. */
 void cr_node_processes_set(const struct cr_node_layout *layout, const struct cr_proc *process,
                            struct cr_node_program *program);
+/* Whether the process of this identity began after that of the other: later since the machine started, or the machine
+ * was started in between. NULL: not known, so false. */
+bool cr_node_process_began_after(const char *identity, const char *other);
 
 /* Its command line, each word ended by a NUL. Errors: NotFound (it has ended), those of cr_file_read. */
 bool cr_node_process_words(const struct cr_node_layout *layout, const struct cr_proc *process, struct cr_buf *out,

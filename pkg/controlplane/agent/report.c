@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/strings.h"
 #include "controlplane/agent/pairs.h"
+#include "controlplane/agent/processes.h"
 
 /* The rows of a report: each file with what its process has of it. */
 
@@ -103,6 +104,7 @@ static struct cr_node_memory memory_of(const struct cr_node_reporting *in, size_
     const struct cr_node_component *now = &in->out->components[program];
     const struct cr_node_component *then = cr_node_report_component_before(in, now);
     memory.same_process = then && now->process && cr_streq(then->process, now->process);
+    memory.later_process = then && cr_node_process_began_after(now->process, then->process);
     if (!then)
         memory.row = NULL;
     return memory;

@@ -293,12 +293,21 @@ static int64_t seen_to_change(const struct cr_node_judging *j)
     return ctime >= j->memory->seen_ms ? ctime : j->now_ms;
 }
 
+/* Nothing is remembered of what it was, but for this process since when it was so. */
+static int64_t changed_unread_ms(const struct cr_node_judging *j)
+{
+    const struct cr_node_file *row = j->memory->row;
+    int64_t before = row && j->memory->same_process ? row->changed_ms : 0;
+    return longer(past_ctime(j), before < j->now_ms ? before : j->now_ms);
+}
+
 static int64_t changed_ms(const struct cr_node_judging *j)
 {
     const struct cr_node_file *row = j->memory->row;
-    if (!is_read(row))
-        return past_ctime(j);
-    if (!j->same_content)
+    bool read = is_read(row);
+    if (!read && !remembered(j))
+        return changed_unread_ms(j);
+    if (!read || !j->same_content)
         return seen_to_change(j);
     if (j->program && !j->memory->same_process && was_touched_since_start(j))
         return past_ctime(j);
@@ -312,11 +321,13 @@ static bool is_changed_since_start(const struct cr_node_judging *j)
 {
     const struct cr_node_file *row = j->memory->row;
     bool known = is_read(row);
+    if (remembered(j)) /* also when it could not be read the last time: a folder was moved away, another is there now */
+        return true;
     if (known && j->memory->same_process) {
         if (!j->same_content || row->loaded == CR_NODE_LOADED_SOON || row->loaded == CR_NODE_LOADED_NO)
             return true;
         if (row->has_known)
-            return !cr_strvec_equal(&row->has, &j->file->prints);
+            return false;
     }
     if (known && j->memory->later_process && j->same_content && !was_touched_since_start(j))
         return false;

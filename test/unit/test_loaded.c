@@ -149,6 +149,13 @@ static const struct story stories[] = {
      {{100, "A", 10, "p", 20, NULL, "Loaded Inferred A"}, {200, "!B", 150, "p", 20, NULL, "Unknown None A"},
       {300, "!B", 150, "p", 20, NULL, "Unknown None A"}, {400, "B", 150, "p", 20, NULL, "RestartNeeded Inferred A"}}},
 
+    {"what did not fit yet when it was seen to change is changed since then", RESTART, CLIENT, "",
+     {{100, "A", 10, "p", 20, NULL, "Loaded Inferred A"}, {200, "!B", 199, "q", 150, NULL, "Unknown None ?"},
+      {300, "B", 199, "q", 150, NULL, "RestartNeeded Inferred ?"}}},
+    {"also in a folder that was moved here, while no process was seen", RESTART, TRUST, "",
+     {{100, "A", 10, "p", 20, NULL, "Loaded Inferred A"}, {200, "B", 5, NULL, 0, NULL, "Unknown None ?"},
+      {220, "B", 5, "p", 20, NULL, "RestartNeeded Inferred ?"}, {240, "B", 5, "q", 230, NULL, "Loaded Inferred B"}}},
+
     /* --- methods and places --- */
     {"from memory only is not believed", WATCH, TRUST, "memory",
      {{100, "A", 10, "p", 20, NULL, "Loaded Inferred A"}, {200, "B", 199, "p", 20, NULL, "RestartNeeded Inferred A"}}},

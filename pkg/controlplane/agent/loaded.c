@@ -439,14 +439,14 @@ void cr_node_loaded_judge(const struct cr_node_parameter *parameter, const struc
     bool remembers = row && j.memory->same_process && row->has_known;
     cr_node_loaded_has(&j, remembers ? &row->has : NULL);
     file->due_ms = 0;
+    bool read = is_read(file);
+    j.same_content = read && is_same_content(&j);
+    file->changed_ms = read ? changed_ms(&j) : row ? row->changed_ms : 0;
     const char *why = why_unknown(&j);
     if (why) {
-        file->changed_ms = row ? row->changed_ms : 0;
         cr_node_loaded_say(&j, CR_NODE_LOADED_UNKNOWN, CR_NODE_EVIDENCE_NONE, "%s", why);
         return;
     }
-    j.same_content = is_same_content(&j);
-    file->changed_ms = changed_ms(&j);
     if (parameter->own) {
         judge_own(&j);
         return;

@@ -59,13 +59,12 @@ bool cr_proc_is_there(const struct cr_proc *process)
 }
 
 /* Not the owner of the folder: that is root for a process that has changed its user by itself (proc(5), dumpable). */
-bool cr_proc_user(pid_t pid, uid_t *out)
+bool cr_proc_user_in(const char *proc, pid_t pid, uid_t *out)
 {
-    char path[64];
     char line[256];
     unsigned user = 0;
     bool found = false;
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    cr_autofree char *path = cr_asprintf("%s/%d/status", proc, (int)pid);
     FILE *file = fopen(path, "re");
     while (file && !found && fgets(line, sizeof line, file))
         found = sscanf(line, "Uid: %u", &user) == 1;
@@ -73,6 +72,11 @@ bool cr_proc_user(pid_t pid, uid_t *out)
         fclose(file);
     *out = user;
     return found;
+}
+
+bool cr_proc_user(pid_t pid, uid_t *out)
+{
+    return cr_proc_user_in("/proc", pid, out);
 }
 
 /* The masks of the first thread: a program that takes signals by sigwait has blocked them there. */

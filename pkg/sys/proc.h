@@ -26,6 +26,7 @@ bool cr_proc_read_in(const char *proc, pid_t pid, struct cr_proc *out);
 bool cr_proc_is_there(const struct cr_proc *process);
 /* The user that it runs as. False: there is no such process. */
 bool cr_proc_user(pid_t pid, uid_t *out);
+bool cr_proc_user_in(const char *proc, pid_t pid, uid_t *out);
 /* Whether it catches or blocks this signal: a program that has just been started does not yet, and SIGHUP would be its
  * end; and of one that ignores it nothing comes. False, too, when there is no such process. */
 bool cr_proc_takes(pid_t pid, int signal);

@@ -1,7 +1,6 @@
 #include "controlplane/agent/agent.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -10,7 +9,6 @@
 #include "kube/object.h"
 #include "controlplane/agent/agent_internal.h"
 #include "controlplane/agent/order.h"
-#include "controlplane/agent/instance_lock.h"
 
 #define KEY "node"
 
@@ -140,29 +138,11 @@ static void add_informer(struct cr_node_agent *agent)
 
 /* --- from start to end --- */
 
-/* The folder that manifests are written beside, or that every kubelet has. */
-static bool acquire_instance_lock(struct cr_node_agent *agent, struct cr_error *err)
-{
-    static const char *const folders[] = {"/etc/kubernetes", CR_NODE_KUBELET_FOLDER};
-    for (size_t i = 0; i < cr_array_len(folders); i++) {
-        struct cr_error why = {0};
-        cr_autofree char *folder = cr_asprintf("%s%s", cr_or_empty(agent->options.layout.root), folders[i]);
-        agent->instance_lock_fd = cr_node_acquire_instance_lock(folder, &why);
-        if (agent->instance_lock_fd >= 0)
-            return true;
-        if (why.kind != CR_ERR_NOT_FOUND)
-            return cr_error_set(err, why.kind, "%s", why.text);
-    }
-    return cr_error_set(err, CR_ERR_NOT_FOUND,
-                        "%s has neither /etc/kubernetes nor " CR_NODE_KUBELET_FOLDER
-                        ": mount the node's folders there, or give --root",
-                        *cr_or_empty(agent->options.layout.root) ? agent->options.layout.root : "this system");
-}
-
 static bool start(struct cr_node_agent *agent, struct cr_error *err)
 {
     const struct cr_node_agent_options *options = &agent->options;
-    if (!acquire_instance_lock(agent, err))
+    if (!cr_node_instance_lock_take(cr_or_empty(options->layout.root), options->layout.proc, &agent->instance_lock,
+                                    err))
         return false;
     agent->catalogue = cr_catalogue_builtin(err);
     if (!agent->catalogue)
@@ -184,7 +164,7 @@ struct cr_node_agent *cr_node_agent_new(const struct cr_node_agent_options *opti
 {
     struct cr_node_agent *agent = cr_new(struct cr_node_agent);
     agent->options = *options;
-    agent->instance_lock_fd = -1;
+    agent->instance_lock = (struct cr_node_instance_lock){.root_only = -1, .shared = -1};
     if (start(agent, err))
         return agent;
     cr_node_agent_free(agent);
@@ -206,7 +186,6 @@ void cr_node_agent_free(struct cr_node_agent *agent)
     free(agent->kubelet_version);
     free(agent->asked_for);
     free(agent->written);
-    if (agent->instance_lock_fd >= 0)
-        close(agent->instance_lock_fd);
+    cr_node_instance_lock_dispose(&agent->instance_lock);
     free(agent);
 }

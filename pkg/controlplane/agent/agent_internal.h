@@ -9,6 +9,7 @@
 #include "controlplane/agent/agent_metrics.h"
 #include "controlplane/agent/contact.h"
 #include "controlplane/agent/file_watcher.h"
+#include "controlplane/agent/instance_lock.h"
 #include "controlplane/agent/survey.h"
 #include "controlplane/agent/node_lease.h"
 #include "runtime/informer.h"
@@ -17,7 +18,7 @@ struct cr_node_agent {
     struct cr_node_agent_options options;
     struct cr_catalogue *catalogue;
     struct cr_node_agent_metrics metrics;
-    int instance_lock_fd;
+    struct cr_node_instance_lock instance_lock;
     struct cr_client
         *client; /* with a short time-out; nothing waits long, since what is restarted may be who answers */
     struct cr_node_lease *lease;

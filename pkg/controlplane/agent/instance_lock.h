@@ -1,13 +1,27 @@
-/* One agent per node. The lock is flock(2) on a folder of the host that every agent's mounts share; the kernel releases
- * it when the process ends in any way. The holder therefore knows that the previous agent is gone. */
+/* One agent per node, by flock(2) on folders of the host that every agent's mounts share; the kernel releases such a
+ * lock when the process ends in any way. The holder therefore knows that the previous agent is gone.
+ *
+ * Whoever can open a folder can keep its lock, since flock needs no right to write; and some agents may write nothing
+ * of the host. So there are two: one of a folder that only root can open, where a kubelet has made it, and one of
+ * /etc/kubernetes, which an older agent holds alone. What holds the second and is not root's is no agent. */
 #ifndef CR_CONTROLPLANE_AGENT_INSTANCE_LOCK_H
 #define CR_CONTROLPLANE_AGENT_INSTANCE_LOCK_H
 
+#include "base/cleanup.h"
 #include "base/error.h"
 
-/* Returns a descriptor that holds the lock until it is closed; programs that are run do not inherit it. -1: another
- * process holds the lock (Conflict, names the folder), or the folder cannot be opened (NotFound, Forbidden, Transient).
- */
-int cr_node_acquire_instance_lock(const char *folder, struct cr_error *err) CR_MUST_USE;
+/* Descriptors, which programs that are run do not inherit; -1: not held. */
+struct cr_node_instance_lock {
+    int root_only;
+    int shared;
+};
+
+/* proc: a /proc that shows the node's processes. out: neither is held. Errors: Conflict (another agent runs; or a
+ * process that is named, and is none, has the second lock where the first cannot be had), NotFound (no such folders),
+ * Forbidden, Transient (they cannot be opened). */
+bool cr_node_instance_lock_take(const char *root, const char *proc, struct cr_node_instance_lock *out,
+                                struct cr_error *err) CR_MUST_USE;
+void cr_node_instance_lock_dispose(struct cr_node_instance_lock *lock);
+CR_DEFINE_DISPOSE(cr_node_instance_lock, struct cr_node_instance_lock, cr_node_instance_lock_dispose)
 
 #endif

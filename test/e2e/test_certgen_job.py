@@ -47,7 +47,7 @@ def test_the_job_makes_and_rotates(cluster: LocalCluster, api: API, manifests: l
     [job] = [each for each in manifests if each["kind"] == "Job"]
     job["spec"]["template"]["spec"]["containers"][0]["args"].append("--overwrite")
     _run(cluster, manifests)
-    uid = api.get("jobs", _NAMESPACE, "certroll-certgen")["metadata"]["uid"]
+    uid = cluster.kubectl("get", "job", "certroll-certgen", "-n", _NAMESPACE, "-o", "jsonpath={.metadata.uid}")
     for name, old in before.items():
         new = _data(api, name)
         # A pod that the Job starts in place of one that failed goes on with this rotation.

@@ -17,7 +17,7 @@ from certroll_dev.debian_root import Mount, Root
 pytestmark = pytest.mark.timeout(5400)  # they are built
 
 # They ask what the emulator answers: which files are programs, how much memory a process has, which signals it takes, what it is called.
-_SEE_THE_EMULATOR = ("test_process", "test_metrics", "test_proc", "test_trigger_signal")
+_SEE_THE_EMULATOR = ("test_instance_lock", "test_metrics", "test_proc", "test_process", "test_processes", "test_trigger_signal")
 # For the tests that trust the system's CAs.
 _SYSTEM_CAS = Mount(Path("/etc/ssl/certs"), "/etc/ssl/certs")
 

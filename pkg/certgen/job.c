@@ -243,14 +243,21 @@ static bool run_at_once(struct cr_certgen_run *run, struct cr_error *err)
     return restart_once(run, err);
 }
 
-/* A set that was completed has another CA, which who reads CAs at its start does not know; policies restart what they
- * cover. */
-static bool restart_uncovered(struct cr_certgen_run *run, struct cr_error *err)
+bool cr_certgen_restart_uncovered(struct cr_certgen_run *run, bool *restarted, struct cr_error *err)
 {
-    bool any = false;
-    if (!run->replaced || !run->job->settle_ms)
+    *restarted = false;
+    if (!run->job->settle_ms)
         return true;
-    return cr_certgen_any_uncovered(run, &any, err) && (!any || cr_certgen_restart(run, cr_clock_wall_ms(), err));
+    return cr_certgen_any_uncovered(run, restarted, err) &&
+           (!*restarted || cr_certgen_restart(run, cr_clock_wall_ms(), err));
+}
+
+/* A set that was completed has another CA, which consumers that read CAs at their start do not know. */
+static bool end_completed(struct cr_certgen_run *run, struct cr_error *err)
+{
+    bool restarted = false;
+    cr_certgen_say(run, "what was missing is made; nothing was rotated");
+    return !run->replaced || cr_certgen_restart_uncovered(run, &restarted, err);
 }
 
 /* What was made a moment ago cannot have arrived anywhere yet: it is not rotated at once. */
@@ -259,10 +266,8 @@ static bool run_staged(struct cr_certgen_run *run, struct cr_error *err)
     bool resumes = false;
     if (!cr_certgen_staging_read(run, &resumes, err) || (!resumes && !settle(run, err)))
         return false;
-    if (run->wrote) {
-        cr_certgen_say(run, "what was missing is made; nothing was rotated");
-        return restart_uncovered(run, err);
-    }
+    if (run->wrote)
+        return end_completed(run, err);
     if (!cr_certgen_set_has_leaves(run->job->set)) {
         cr_certgen_say(run, "nothing to do: the set has no leaf, and what is opaque is never changed");
         return true;

@@ -53,6 +53,9 @@ bool cr_certgen_write_leaves(struct cr_certgen_run *run, struct cr_error *err) C
 /* Restarts each of the set's Deployments, by the annotation of `kubectl rollout restart`; one that has this time (wall
  * clock) already is not restarted again. It says which are not there, and which have one replica. */
 bool cr_certgen_restart(struct cr_certgen_run *run, int64_t at_ms, struct cr_error *err) CR_MUST_USE;
+/* In stages, where the job has a time for Secrets that no policy covers, and there are some: policies restart what they
+ * cover. *restarted: it was done. */
+bool cr_certgen_restart_uncovered(struct cr_certgen_run *run, bool *restarted, struct cr_error *err) CR_MUST_USE;
 
 /* --- in stages --- */
 

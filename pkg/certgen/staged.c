@@ -51,17 +51,14 @@ static void say_waiting(struct staged *s, const char *why)
  * job restarts them, and the time to wait begins then. */
 static bool restart_uncovered(struct staged *s, struct cr_error *err)
 {
-    bool any = false;
-    if (!s->run->job->settle_ms || s->restarted[s->stage] || s->stage == BEFORE)
+    bool restarted = false;
+    if (s->restarted[s->stage] || s->stage == BEFORE)
         return true;
-    if (!cr_certgen_any_uncovered(s->run, &any, err))
+    if (!cr_certgen_restart_uncovered(s->run, &restarted, err))
         return false;
-    if (!any)
-        return true;
-    if (!cr_certgen_restart(s->run, cr_clock_wall_ms(), err))
-        return false;
-    s->restarted[s->stage] = true;
-    s->run->written_ms = cr_clock_monotonic_ms();
+    s->restarted[s->stage] = restarted;
+    if (restarted)
+        s->run->written_ms = cr_clock_monotonic_ms();
     return true;
 }
 

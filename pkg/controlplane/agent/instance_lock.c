@@ -118,37 +118,42 @@ static bool is_root_only(int fd)
     return fstat(fd, &folder) == 0 && folder.st_uid == geteuid() && !(folder.st_mode & (S_IRWXG | S_IRWXO));
 }
 
+/* 0: it is held. Else errno, *fd is closed, and *holder is who holds it, as far as that can be seen. */
+static int try_lock(int *fd, const char *proc, struct holder *holder)
+{
+    int error = flock(*fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+    if (!error)
+        return 0;
+    *holder = holder_of(proc, *fd);
+    close_held(fd);
+    return error;
+}
+
 /* True, too, where no kubelet has made that folder. */
 static bool take_root_only(const char *root, const char *proc, struct cr_node_instance_lock *out, struct cr_error *err)
 {
     cr_autofree char *folder = cr_asprintf("%s" ROOT_ONLY, root);
+    struct holder holder = {0};
     int fd = open_folder(folder);
     if (fd < 0 || !is_root_only(fd)) {
         close_held(&fd);
         return true;
     }
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-        out->root_only = fd;
-        return true;
-    }
-    int error = errno;
-    const struct holder holder = holder_of(proc, fd);
-    close(fd);
+    int error = try_lock(&fd, proc, &holder);
+    out->root_only = fd;
     return error != EWOULDBLOCK || refuse(folder, proc, &holder, err);
 }
 
 static bool take_shared(const char *folder, const char *proc, struct cr_node_instance_lock *out, struct cr_error *err)
 {
+    struct holder holder = {0};
     int fd = open_folder(folder);
     if (fd < 0)
         return cr_error_set(err, kind_of(errno), "%s: %s", folder, strerror(errno));
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-        out->shared = fd;
+    int error = try_lock(&fd, proc, &holder);
+    out->shared = fd;
+    if (!error)
         return true;
-    }
-    int error = errno;
-    const struct holder holder = holder_of(proc, fd);
-    close(fd);
     if (error != EWOULDBLOCK)
         return cr_error_set(err, kind_of(error), "%s cannot be locked: %s", folder, strerror(error));
     if (out->root_only < 0 || may_be_agent(&holder))

@@ -1,9 +1,9 @@
 /* One agent per node, by flock(2) on folders of the host that every agent's mounts share; the kernel releases such a
  * lock when the process ends in any way. The holder therefore knows that the previous agent is gone.
  *
- * Whoever can open a folder can keep its lock, since flock needs no right to write; and some agents may write nothing
- * of the host. So there are two: one of a folder that only root can open, where a kubelet has made it, and one of
- * /etc/kubernetes, which an older agent holds alone. What holds the second and is not root's is no agent. */
+ * A process that can open a folder can keep its lock, since flock needs no right to write; and some agents may write
+ * nothing of the host. So there are two: one of a folder that only root can open, where a kubelet has made it, and one
+ * of /etc/kubernetes, which an older agent holds alone. What holds the second and is not root's is no agent. */
 #ifndef CR_CONTROLPLANE_AGENT_INSTANCE_LOCK_H
 #define CR_CONTROLPLANE_AGENT_INSTANCE_LOCK_H
 

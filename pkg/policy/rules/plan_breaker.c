@@ -35,8 +35,7 @@ static struct cr_restart_step done_step(const struct plan_ctx *ctx, const struct
 
 static const struct cr_domain_step *step_of(const struct plan_ctx *ctx, size_t change)
 {
-    size_t i = (size_t)(ctx->changes[change].secret - ctx->world->policy->secrets);
-    return &ctx->world->secrets[i].step;
+    return &ctx->world->secrets[cr_plan_secret_of(ctx, change)].step;
 }
 
 static bool asks_for_restart(const struct plan_consumer *consumer, size_t change)

@@ -359,12 +359,9 @@ static int64_t last_change_ms(const struct cr_secret_status *secret)
     return secret->pending.set ? secret->pending.since_ms : secret->changed_ms;
 }
 
-bool cr_plan_is_uncovered(const struct plan_ctx *ctx, const struct cr_secret_status *secret)
+bool cr_plan_is_uncovered(const struct plan_ctx *ctx, size_t i, const struct cr_secret_status *secret)
 {
-    for (size_t i = 0; ctx->world->uncovered && i < ctx->world->policy->secrets_len; i++)
-        if (cr_streq(ctx->world->policy->secrets[i].name, secret->name))
-            return may_have_the_old_one(&ctx->world->uncovered[i], last_change_ms(secret));
-    return false;
+    return ctx->world->uncovered && may_have_the_old_one(&ctx->world->uncovered[i], last_change_ms(secret));
 }
 
 /* A rollout that is under way, held or given up leaves such pods, so nothing is wrong with the policy; but what is
@@ -376,7 +373,7 @@ static bool add_uncovered(struct plan_ctx *ctx, struct cr_buf *text)
         const struct cr_other_pods *pods = &ctx->world->uncovered[i];
         const char *name = ctx->world->policy->secrets[i].name;
         const struct cr_secret_status *secret = cr_status_secret(&ctx->plan->status, name);
-        if (!cr_plan_is_uncovered(ctx, secret))
+        if (!cr_plan_is_uncovered(ctx, i, secret))
             continue;
         cr_buf_printf(
             text,
@@ -400,9 +397,9 @@ static void note_unknown_readers(struct plan_ctx *ctx)
     for (size_t i = 0; i < world->policy->secrets_len; i++) {
         struct cr_secret_status *secret = cr_status_secret(&ctx->plan->status, world->policy->secrets[i].name);
         bool unmanaged_pod = world->unmanaged && may_have_the_old_one(&world->unmanaged[i], secret->changed_ms);
-        secret->unknown_readers = unmanaged_pod                       ? CR_READERS_UNMANAGED_POD
-                                  : cr_plan_is_uncovered(ctx, secret) ? CR_READERS_UNCOVERED_POD
-                                                                      : of_all;
+        secret->unknown_readers = unmanaged_pod                          ? CR_READERS_UNMANAGED_POD
+                                  : cr_plan_is_uncovered(ctx, i, secret) ? CR_READERS_UNCOVERED_POD
+                                                                         : of_all;
     }
 }
 

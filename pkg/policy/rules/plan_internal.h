@@ -363,13 +363,19 @@ bool cr_plan_created_since(const struct cr_world_pod *pod, int64_t since_ms);
  * while ago. */
 bool cr_plan_seen_old_lately(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t pod,
                              size_t change);
+/* Which of the policy's Secrets a change is of. */
+static inline size_t cr_plan_secret_of(const struct plan_ctx *ctx, size_t change)
+{
+    return (size_t)(ctx->changes[change].secret - ctx->world->policy->secrets);
+}
 /* plan_settle.c: what has converged becomes what is remembered. */
 void cr_plan_settle(struct plan_ctx *ctx);
 /* Its pods have the new material of this very change, and no old one is left to come back. */
 bool cr_plan_has(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change);
-/* Whether a pod that no consumer stands for may have what was there before the last change (cr_world.uncovered). Should
- * its workload use the Secret again, the pod is a consumer's again, and the change is still pending for it. */
-bool cr_plan_is_uncovered(const struct plan_ctx *ctx, const struct cr_secret_status *secret);
+/* Of the policy's i-th Secret: whether a pod that no consumer stands for may have what was there before the last change
+ * (cr_world.uncovered). Should its workload use the Secret again, the pod is a consumer's again, and the change is
+ * still pending for it. */
+bool cr_plan_is_uncovered(const struct plan_ctx *ctx, size_t i, const struct cr_secret_status *secret);
 /* The workload is not there, and pods of it may be, which it takes over when it is made again (kubectl delete
  * --cascade=orphan). Known once it is known where the consumer stands. */
 bool cr_plan_is_missed(const struct plan_consumer *consumer);

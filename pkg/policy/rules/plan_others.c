@@ -19,14 +19,9 @@ static const struct cr_world_other *other_of(const struct plan_consumer *consume
     return others && others[secret].policy && consumer->world->found ? &others[secret] : NULL;
 }
 
-static size_t secret_index(const struct plan_ctx *ctx, size_t change)
-{
-    return (size_t)(ctx->changes[change].secret - ctx->world->policy->secrets);
-}
-
 bool cr_plan_is_others(const struct plan_ctx *ctx, const struct plan_consumer *consumer, size_t change)
 {
-    return other_of(consumer, secret_index(ctx, change)) != NULL;
+    return other_of(consumer, cr_plan_secret_of(ctx, change)) != NULL;
 }
 
 /* Against what we look at: what the other says may be about what the Secret held before. Where the two cannot be
@@ -49,14 +44,14 @@ static bool has_finished(const struct plan_ctx *ctx, const struct cr_world_other
 static const struct cr_world_other *waits_for(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                                               size_t change)
 {
-    const struct cr_world_other *other = other_of(consumer, secret_index(ctx, change));
+    const struct cr_world_other *other = other_of(consumer, cr_plan_secret_of(ctx, change));
     return other && !has_finished(ctx, other, &ctx->pending[change]->pending) ? other : NULL;
 }
 
 const struct cr_secret_status *cr_plan_memory_of_other(const struct plan_ctx *ctx, const struct plan_consumer *consumer,
                                                        size_t change)
 {
-    const struct cr_world_other *other = other_of(consumer, secret_index(ctx, change));
+    const struct cr_world_other *other = other_of(consumer, cr_plan_secret_of(ctx, change));
     return other ? other->memory : NULL;
 }
 
@@ -93,7 +88,7 @@ bool cr_plan_wait_for_others(struct plan_ctx *ctx, const struct plan_consumer *c
 char *cr_plan_others_reason(const struct plan_ctx *ctx, const struct plan_consumer *consumer)
 {
     for (size_t k = 0; k < ctx->changes_len; k++) {
-        const struct cr_world_other *other = other_of(consumer, secret_index(ctx, k));
+        const struct cr_world_other *other = other_of(consumer, cr_plan_secret_of(ctx, k));
         if (other)
             return cr_asprintf("CertRotationPolicy %s has Secret %s for this %s: nothing to do here.", other->policy,
                                ctx->changes[k].secret->name, consumer->spec->kind);

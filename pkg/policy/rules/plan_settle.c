@@ -134,7 +134,7 @@ void cr_plan_settle(struct plan_ctx *ctx)
     if (ctx->world->beyond.unseen_pods)
         return;
     for (size_t k = 0; k < ctx->changes_len; k++)
-        if (!cr_plan_is_uncovered(ctx, ctx->pending[k]) && all_have_it(ctx, k)) {
+        if (!cr_plan_is_uncovered(ctx, cr_plan_secret_of(ctx, k), ctx->pending[k]) && all_have_it(ctx, k)) {
             note_levels(ctx, ctx->pending[k], k);
             settle(ctx, ctx->pending[k]);
         }

@@ -6,14 +6,9 @@
 #include "base/strings.h"
 #include "catalogue/usage.h"
 
-static size_t secret_index(const struct plan_ctx *ctx, size_t change)
-{
-    return (size_t)(ctx->changes[change].secret - ctx->world->policy->secrets);
-}
-
 const struct cr_material *cr_plan_target(const struct plan_ctx *ctx, size_t change)
 {
-    return ctx->world->secrets[secret_index(ctx, change)].material;
+    return ctx->world->secrets[cr_plan_secret_of(ctx, change)].material;
 }
 
 bool cr_plan_can_see_trust(const struct plan_consumer *consumer, const struct cr_world_pod *pod, size_t change)

@@ -120,6 +120,11 @@ void cr_leader_election_free(struct cr_leader_election *election)
 
 /* --- what others ask --- */
 
+const char *cr_leader_election_name(const struct cr_leader_election *election)
+{
+    return election->name;
+}
+
 const char *cr_leader_election_identity(const struct cr_leader_election *election)
 {
     return election->identity;

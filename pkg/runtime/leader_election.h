@@ -47,7 +47,9 @@ void cr_leader_election_start(struct cr_leader_election *election, const struct 
  * before. Blocks for a few requests. */
 void cr_leader_election_stop(struct cr_leader_election *election);
 
-/* Any thread, all below. hostname_uuid: of this process only. */
+/* Any thread, all below. Of the Lease; borrowed. */
+const char *cr_leader_election_name(const struct cr_leader_election *election);
+/* hostname_uuid: of this process only. */
 const char *cr_leader_election_identity(const struct cr_leader_election *election);
 bool cr_leader_election_lost(const struct cr_leader_election *election);
 /* For how many ms from now something may still be begun; 0: we do not lead. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "net/http_server_tls.h"
@@ -16,6 +17,8 @@
 enum {
     DEFAULT_WORKERS = 4,
     DEFAULT_GRACE_MS = 10 * 1000,
+    /* So that no key which always fails keeps a leader from being taken for one. */
+    CAUGHT_UP_MOST_MS = 60 * 1000,
     BACKOFF_FIRST_MS = 100,
     BACKOFF_MAX_MS = 60 * 1000,
 };
@@ -36,12 +39,14 @@ struct cr_manager {
     size_t controllers_len;
     struct cr_metric *reconcile_total;
     struct cr_metric *reconcile_seconds;
+    struct cr_metric *caught_up; /* NULL: there is no election */
 
     /* Loop thread. */
     struct cr_health health; /* and the informers */
     struct cr_http_server *server;
     struct cr_http_server *health_server; /* NULL: server has the pages */
     bool started;                         /* the workers */
+    int64_t started_ms;                   /* monotonic */
     size_t working;                       /* controllers with workers that have not ended */
     struct cr_timer *grace;
     bool checked; /* options.start_check has passed */
@@ -50,6 +55,24 @@ struct cr_manager {
     pthread_mutex_t lock; /* guards finished */
     bool finished;        /* the loop takes no posts of this manager any more */
 };
+
+/* This process acts, and has looked at all that it found when it began to. */
+static bool is_caught_up(const struct cr_manager *manager)
+{
+    if (!manager->started || manager->health.stopping)
+        return false;
+    size_t left = 0;
+    for (size_t i = 0; i < manager->controllers_len; i++)
+        left += cr_queue_found_left(manager->controllers[i].queue);
+    return !left || cr_clock_monotonic_ms() - manager->started_ms >= CAUGHT_UP_MOST_MS;
+}
+
+static void collect(void *arg)
+{
+    const struct cr_manager *manager = arg;
+    cr_metric_set(manager->caught_up, CR_LABELS(cr_leader_election_name(manager->options.election)),
+                  is_caught_up(manager));
+}
 
 static void register_metrics(struct cr_manager *manager, struct cr_metrics *metrics)
 {
@@ -66,6 +89,12 @@ static void register_metrics(struct cr_manager *manager, struct cr_metrics *metr
     manager->health.informer_healthy =
         cr_metrics_gauge(metrics, "certroll_informer_healthy",
                          "Whether all caches of a resource are in sync and heard of lately.", CR_LABELS("resource"));
+    if (!manager->options.election)
+        return;
+    manager->caught_up = cr_metrics_gauge(
+        metrics, "certroll_leader_caught_up",
+        "Whether this process leads and has reconciled all that it found when it began to.", CR_LABELS("name"));
+    cr_metrics_collect(metrics, collect, manager);
 }
 
 struct cr_queue *cr_manager_add_controller(struct cr_manager *manager, const struct cr_controller_options *options)
@@ -275,9 +304,11 @@ static void start_workers(struct cr_manager *manager, struct controller *control
         .on_ended = on_workers_ended,
         .on_ended_arg = manager,
     };
+    cr_queue_mark_found(controller->queue);
     controller->workers = cr_workers_start(manager->loop, &options);
     manager->working++;
     manager->started = true;
+    manager->started_ms = cr_clock_monotonic_ms();
 }
 
 /* Decisions need the whole state: no worker before. But one namespace that is closed to us must not close the others.

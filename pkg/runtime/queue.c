@@ -112,6 +112,7 @@ struct item {
     bool working;     /* a worker has it */
     bool again;       /* was added meanwhile */
     bool low;         /* what it waits or is delayed for may come after other work */
+    bool found;       /* at the start, and has not done well since */
     int64_t ready_ms; /* since when it is ready */
     unsigned failures;
     int64_t added_ns;   /* since when it is wanted by a worker, which may be another one's still; 0: it is not */
@@ -130,6 +131,7 @@ struct cr_queue {
     struct cr_strmap *items;
     struct ready ready[2]; /* [low], the oldest first */
     size_t ready_len[2];
+    size_t found_len;
     struct cr_round_robin *order; /* in which they are taken: by namespace */
     bool low_was_last;            /* the last one that was taken was one of low priority that had waited long */
     struct cr_delays delays;
@@ -192,10 +194,18 @@ static struct item *find_or_add(struct cr_queue *queue, const char *key)
     return item;
 }
 
+static void mark_found(struct cr_queue *queue, struct item *item, bool found)
+{
+    queue->found_len += (size_t)found - (size_t)item->found;
+    item->found = found;
+}
+
 static void drop_if_idle(struct cr_queue *queue, struct item *item)
 {
-    if (!item->ready && !item->working && !item->failures && !cr_delay_pending(&item->delay))
-        cr_strmap_remove(queue->items, item->key);
+    if (item->ready || item->working || item->failures || cr_delay_pending(&item->delay))
+        return;
+    mark_found(queue, item, false);
+    cr_strmap_remove(queue->items, item->key);
 }
 
 static void note_added(const struct cr_queue *queue, struct item *item, int64_t cause_ns)
@@ -395,6 +405,7 @@ void cr_queue_forget(struct cr_queue *queue, const char *key)
     struct item *item = cr_strmap_get(queue->items, key);
     if (item) {
         item->failures = 0;
+        mark_found(queue, item, false);
         drop_if_idle(queue, item);
     }
     pthread_mutex_unlock(&queue->lock);
@@ -452,6 +463,24 @@ void cr_queue_shutdown(struct cr_queue *queue)
     pthread_cond_broadcast(&queue->changed);
     pthread_cond_broadcast(&queue->due);
     pthread_mutex_unlock(&queue->lock);
+}
+
+void cr_queue_mark_found(struct cr_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    for (struct cr_strmap_iter it = {0}; cr_strmap_next(queue->items, &it);) {
+        struct item *item = it.value;
+        mark_found(queue, item, item->ready);
+    }
+    pthread_mutex_unlock(&queue->lock);
+}
+
+size_t cr_queue_found_left(struct cr_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    size_t left = queue->found_len;
+    pthread_mutex_unlock(&queue->lock);
+    return left;
 }
 
 static size_t count_ready(struct cr_queue *queue, bool with_low)

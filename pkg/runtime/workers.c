@@ -40,7 +40,8 @@ static void requeue(struct cr_queue *queue, const char *key, bool ok, const stru
                     const struct cr_error *err)
 {
     if (ok) {
-        cr_queue_forget(queue, key);
+        if (!result->unrecorded)
+            cr_queue_forget(queue, key);
         if (result->requeue_after_ms > 0 && result->low_priority)
             cr_queue_add_low(queue, key, result->requeue_after_ms);
         else if (result->requeue_after_ms > 0)

@@ -90,6 +90,8 @@ def test_one_leads_and_says_so(control_plane: ControlPlane, namespace: str, pair
     assert spec["leaseDurationSeconds"] == SHORT["lease-duration"] and spec["leaseTransitions"] == 0
     for each, leads in (leader, 1), (standby, 0):
         assert f'leader_election_master_status{{name="{LEASE}"}} {leads}\n' in each.get("/metrics")[1]
+        caught_up = f'certroll_leader_caught_up{{name="{LEASE}"}} {leads}\n'
+        wait_until(caught_up, lambda each=each, caught_up=caught_up: caught_up in each.get("/metrics")[1])  # type: ignore[misc]
     for each in pair:
         assert each.get("/readyz") == (200, "ok\n") and each.get("/healthz") == (200, "ok\n")
     events = control_plane.get("events", "-n", namespace, "--field-selector", f"involvedObject.name={LEASE}")["items"]

@@ -71,8 +71,9 @@ class Stage:
     def look(self, alerts: Prometheus, names: Mapping[str, Situation]) -> Table:
         api, namespace = self.ground.api, self.ground.namespace
         kinds = {self.places[name].kind for name in names}
+        firing = alerts.firing()  # first: a leader that has caught up has reconciled what is read after this
         told = {(kind, each["metadata"]["name"]): each for kind in kinds for each in api.list(kind, namespace)}
-        events, firing = api.list("events", namespace), alerts.firing()
+        events = api.list("events", namespace)
         for name in names:
             self.places[name].look()
         return {name: look(self.places[name], told[self.places[name].kind, name], firing, events) for name in names}

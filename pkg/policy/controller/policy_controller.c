@@ -61,6 +61,7 @@ struct reconcile_context {
     bool planned;         /* what is under way for it is known */
     bool planned_soon;    /* it waits for what is still to come */
     bool waits_for_limit; /* nothing else holds a restart */
+    bool reported;        /* the status is as the last plan has it */
 };
 
 static void on_policy(void *arg, const char *key)
@@ -192,6 +193,7 @@ static bool report(struct reconcile_context *context, const struct cr_gathered *
     bool wrote = false;
     if (!write_status(context, &plan->status, &wrote, err))
         return false;
+    context->reported = true;
     if (wrote)
         cr_act_say(&context->controller->actor, gathered, plan);
     show_metrics(context, &gathered->world, &plan->status);
@@ -341,7 +343,8 @@ static bool report_unseen(struct reconcile_context *context, const char *problem
     cr_plan_unseen(&context->status, context->policy->generation, problem, cr_clock_wall_ms(), &after);
     bool wrote = false;
     show_metrics(context, NULL, &after);
-    return write_status(context, &after, &wrote, err);
+    context->reported = write_status(context, &after, &wrote, err);
+    return context->reported;
 }
 
 static bool go_round(struct reconcile_context *context, const struct cr_world_source *source,
@@ -429,6 +432,7 @@ static bool report_invalid(struct reconcile_context *context, const struct cr_sn
     bool wrote = false;
     show_metrics(context, NULL, &after);
     bool done = write_status(context, &after, &wrote, err);
+    context->reported = done;
     context->policy = NULL;
     if (!done || !wrote)
         return done;
@@ -526,7 +530,8 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     if (!split_key(key, &ns, &name))
         return cr_error_set(err, CR_ERR_INTERNAL, "'%s' is not a key", key);
     struct reconcile_context context = {.controller = controller, .key = key, .result = result};
-    if (must_wait(&context))
+    result->unrecorded = must_wait(&context);
+    if (result->unrecorded)
         return true;
     CR_CLEANUP(cr_snapshot)
     struct cr_snapshot *snapshot = cr_cache_get(controller->cache, CR_CACHED_POLICIES, ns, name);
@@ -543,6 +548,7 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
         done = report_invalid(&context, snapshot, problem, err);
     else if (!context.policy->deleting)
         done = run_valid(&context, snapshot, err);
+    result->unrecorded = !context.reported && !(context.policy && context.policy->deleting);
     line_up(&context, ns, done);
     cr_policy_status_dispose(&context.status);
     free(context.resource_version);

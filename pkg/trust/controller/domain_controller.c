@@ -129,6 +129,7 @@ static bool report(struct reconcile_context *context, const struct cr_domain_pla
 {
     int64_t pause = plan->record_first || context->acted ? 0 : status_pause_ms(context);
     if (pause) {
+        context->result->unrecorded = true;
         cr_requeue(context->result, pause);
         return true;
     }
@@ -251,6 +252,7 @@ static bool run(struct reconcile_context *context, struct cr_error *err)
 {
     struct cr_domain_controller *controller = context->controller;
     if (waits_for_namespaces(context)) {
+        context->result->unrecorded = true;
         cr_requeue(context->result, NAMESPACES_PAUSE_MS);
         return true;
     }
@@ -336,6 +338,7 @@ static bool must_wait(struct reconcile_context *context)
     if (!pause && cr_harness_cache_lags(context->controller->harness, context->key))
         pause = LAG_PAUSE_MS;
     cr_requeue(context->result, pause);
+    context->result->unrecorded = pause > 0;
     if (pause)
         return true;
     cr_autofree char *key = note_key(context, "turn");

@@ -48,6 +48,7 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
         chore->run(harness->options.arg);
     else
         return harness->options.reconcile(harness->options.arg, key, result, err);
+    result->recorded = true; /* there is nothing to record */
     return true;
 }
 
@@ -124,8 +125,10 @@ static void requeue(struct cr_reconcile_result *result, int64_t after_ms, bool l
 {
     int64_t before_ms = result->requeue_after_ms;
     bool sooner = !before_ms || after_ms < before_ms || (after_ms == before_ms && !low);
-    if (after_ms && sooner)
-        *result = (struct cr_reconcile_result){.requeue_after_ms = after_ms, .low_priority = low};
+    if (!after_ms || !sooner)
+        return;
+    result->requeue_after_ms = after_ms;
+    result->low_priority = low;
 }
 
 void cr_requeue(struct cr_reconcile_result *result, int64_t after_ms)

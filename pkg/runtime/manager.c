@@ -17,8 +17,8 @@
 enum {
     DEFAULT_WORKERS = 4,
     DEFAULT_GRACE_MS = 10 * 1000,
-    /* So that no key which always fails keeps a leader from being taken for one. */
-    CAUGHT_UP_MOST_MS = 60 * 1000,
+    /* A key that always fails must not make an alert of a change of leaders. */
+    CAUGHT_UP_MOST_MS = 30 * 1000,
     BACKOFF_FIRST_MS = 100,
     BACKOFF_MAX_MS = 60 * 1000,
 };
@@ -56,10 +56,11 @@ struct cr_manager {
     bool finished;        /* the loop takes no posts of this manager any more */
 };
 
-/* This process acts, and has looked at all that it found when it began to. */
+/* What is on record of all that was found at the start is of now. What a watch of no manager lists later is not known
+ * here. */
 static bool is_caught_up(const struct cr_manager *manager)
 {
-    if (!manager->started || manager->health.stopping)
+    if (!manager->started || manager->health.stopping || !cr_leader_election_left_ms(manager->options.election))
         return false;
     size_t left = 0;
     for (size_t i = 0; i < manager->controllers_len; i++)
@@ -91,9 +92,10 @@ static void register_metrics(struct cr_manager *manager, struct cr_metrics *metr
                          "Whether all caches of a resource are in sync and heard of lately.", CR_LABELS("resource"));
     if (!manager->options.election)
         return;
-    manager->caught_up = cr_metrics_gauge(
-        metrics, "certroll_leader_caught_up",
-        "Whether this process leads and has reconciled all that it found when it began to.", CR_LABELS("name"));
+    manager->caught_up =
+        cr_metrics_gauge(metrics, "certroll_leader_caught_up",
+                         "Whether this process leads and has recorded the state of all that it found when it began to.",
+                         CR_LABELS("name"));
     cr_metrics_collect(metrics, collect, manager);
 }
 

@@ -31,7 +31,7 @@ struct cr_manager_options {
     struct cr_start_check *start_check;
 };
 
-/* Takes nothing; client, loop and metrics outlive it. Registers the metrics
+/* Takes nothing; client, loop and metrics outlive it; metrics are not written any more once it is freed. Registers
  * certroll_reconciles_total{result}, certroll_reconcile_duration_seconds, certroll_informer_objects{resource},
  * certroll_informer_healthy{resource}, workqueue_*, and with an election certroll_leader_caught_up{name}. */
 struct cr_manager *cr_manager_new(struct cr_loop *loop, struct cr_client *client, struct cr_metrics *metrics,
@@ -48,10 +48,10 @@ void cr_manager_remove_informer(struct cr_manager *manager, struct cr_informer *
 struct cr_reconcile_result {
     int64_t requeue_after_ms; /* 0: not before something changes */
     bool low_priority;        /* that may come after other work (cr_queue_add_low) */
-    bool unrecorded;          /* what was found is still to be written: it comes again */
+    bool recorded;            /* the status that the API server has is of now, whether all was done or not */
 };
 /* Plain blocking code in a worker. The whole requeue policy is here: false → backoff by the error's kind (Throttled: at
- * least retry_after_ms; Cancelled: dropped), true → forget (not when unrecorded), and again after requeue_after_ms. */
+ * least retry_after_ms; Cancelled: dropped), true → forget, and again after requeue_after_ms. */
 typedef bool (*cr_reconcile_fn)(void *arg, const char *key, struct cr_reconcile_result *result, struct cr_error *err);
 /* Sets the function of the first controller, which the manager always has; without one it has no workers. */
 void cr_manager_set_reconciler(struct cr_manager *manager, cr_reconcile_fn reconcile, void *arg);

@@ -112,7 +112,7 @@ struct item {
     bool working;     /* a worker has it */
     bool again;       /* was added meanwhile */
     bool low;         /* what it waits or is delayed for may come after other work */
-    bool found;       /* at the start, and has not done well since */
+    bool found;       /* at the start, and was not recorded since */
     int64_t ready_ms; /* since when it is ready */
     unsigned failures;
     int64_t added_ns;   /* since when it is wanted by a worker, which may be another one's still; 0: it is not */
@@ -194,7 +194,7 @@ static struct item *find_or_add(struct cr_queue *queue, const char *key)
     return item;
 }
 
-static void mark_found(struct cr_queue *queue, struct item *item, bool found)
+static void set_found(struct cr_queue *queue, struct item *item, bool found)
 {
     queue->found_len += (size_t)found - (size_t)item->found;
     item->found = found;
@@ -204,7 +204,7 @@ static void drop_if_idle(struct cr_queue *queue, struct item *item)
 {
     if (item->ready || item->working || item->failures || cr_delay_pending(&item->delay))
         return;
-    mark_found(queue, item, false);
+    set_found(queue, item, false);
     cr_strmap_remove(queue->items, item->key);
 }
 
@@ -405,7 +405,6 @@ void cr_queue_forget(struct cr_queue *queue, const char *key)
     struct item *item = cr_strmap_get(queue->items, key);
     if (item) {
         item->failures = 0;
-        mark_found(queue, item, false);
         drop_if_idle(queue, item);
     }
     pthread_mutex_unlock(&queue->lock);
@@ -470,8 +469,17 @@ void cr_queue_mark_found(struct cr_queue *queue)
     pthread_mutex_lock(&queue->lock);
     for (struct cr_strmap_iter it = {0}; cr_strmap_next(queue->items, &it);) {
         struct item *item = it.value;
-        mark_found(queue, item, item->ready);
+        set_found(queue, item, item->ready);
     }
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void cr_queue_recorded(struct cr_queue *queue, const char *key)
+{
+    pthread_mutex_lock(&queue->lock);
+    struct item *item = cr_strmap_get(queue->items, key);
+    if (item)
+        set_found(queue, item, false);
     pthread_mutex_unlock(&queue->lock);
 }
 

@@ -44,10 +44,11 @@ char *cr_queue_take(struct cr_queue *queue);
 /* The worker is done with a key it took. */
 void cr_queue_done(struct cr_queue *queue, const char *key);
 void cr_queue_shutdown(struct cr_queue *queue);
-/* Those that are ready now were found at the start: what is said of them may be of before until they have done well
- * once (cr_queue_forget). Once. */
+/* The keys that are ready now were found at the start: what is on record of them may be of before. Once. */
 void cr_queue_mark_found(struct cr_queue *queue);
-/* How many of them have not done well yet. */
+/* What is on record of the key is of now. */
+void cr_queue_recorded(struct cr_queue *queue, const char *key);
+/* How many keys of those found are still in the queue and were not recorded. */
 size_t cr_queue_found_left(struct cr_queue *queue);
 /* How many keys wait; of normal priority only. */
 size_t cr_queue_len(struct cr_queue *queue);

@@ -40,8 +40,7 @@ static void requeue(struct cr_queue *queue, const char *key, bool ok, const stru
                     const struct cr_error *err)
 {
     if (ok) {
-        if (!result->unrecorded)
-            cr_queue_forget(queue, key);
+        cr_queue_forget(queue, key);
         if (result->requeue_after_ms > 0 && result->low_priority)
             cr_queue_add_low(queue, key, result->requeue_after_ms);
         else if (result->requeue_after_ms > 0)
@@ -64,6 +63,8 @@ static void work_on(const struct cr_workers_options *o, const char *key)
     bool ok = o->reconcile(o->arg, key, &result, &err);
     cr_metric_observe(o->seconds, NULL, (double)(cr_clock_monotonic_ms() - start) / 1000);
     cr_metric_add(o->total, CR_LABELS(result_word(ok, &result, &err)), 1);
+    if (result.recorded)
+        cr_queue_recorded(o->queue, key);
     requeue(o->queue, key, ok, &result, &err);
     cr_queue_done(o->queue, key);
 }

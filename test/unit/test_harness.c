@@ -205,7 +205,7 @@ static void the_soonest_time_counts_and_of_two_equal_ones_that_which_is_not_low(
         {{{20, true}, {20}}, {20, false}},
     };
     for (size_t i = 0; i < cr_array_len(cases); i++) {
-        struct cr_reconcile_result result = {0};
+        struct cr_reconcile_result result = {.recorded = true};
         for (size_t k = 0; k < cr_array_len(cases[i].asked); k++) {
             if (cases[i].asked[k].low)
                 cr_requeue_low(&result, cases[i].asked[k].after_ms);
@@ -213,7 +213,7 @@ static void the_soonest_time_counts_and_of_two_equal_ones_that_which_is_not_low(
                 cr_requeue(&result, cases[i].asked[k].after_ms);
         }
         if (result.requeue_after_ms != cases[i].result.requeue_after_ms ||
-            result.low_priority != cases[i].result.low_priority)
+            result.low_priority != cases[i].result.low_priority || !result.recorded)
             fail_msg("%zu: %lld, %d", i, (long long)result.requeue_after_ms, result.low_priority);
     }
 }

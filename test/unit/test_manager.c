@@ -435,8 +435,8 @@ static bool records_the_second_time(void *arg, const char *key, struct cr_reconc
     struct catching_up *found = arg;
     (void)key;
     (void)err;
-    result->unrecorded = atomic_fetch_add(&found->reconciles, 1) == 0;
-    result->requeue_after_ms = result->unrecorded ? 50 : 0;
+    result->recorded = atomic_fetch_add(&found->reconciles, 1) > 0;
+    result->requeue_after_ms = result->recorded ? 0 : 50;
     return true;
 }
 
@@ -476,6 +476,10 @@ static void a_leader_has_caught_up_when_what_it_found_is_on_record(void **state)
     run(&f);
     cr_timer_free(found.timer);
     assert_int_equal(found.when_told, 2); /* not by the first, which has written nothing yet */
+    CR_CLEANUP(cr_buf) struct cr_buf page = CR_BUF_INIT(0);
+    cr_metrics_write(metrics, &page); /* it has stopped */
+    assert_non_null(strstr(cr_buf_text(&page), "certroll_leader_caught_up{name=\"lease\"} 0"));
+    assert_int_equal(atomic_load(&api.answered), cr_array_len(script));
     cr_manager_free(cr_steal(&f.manager));
     cr_leader_election_free(election);
     close_fixture(&f);

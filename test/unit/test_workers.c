@@ -50,6 +50,11 @@ void cr_queue_forget(struct cr_queue *queue, const char *key)
     note(queue, "forget", key, -1);
 }
 
+void cr_queue_recorded(struct cr_queue *queue, const char *key)
+{
+    note(queue, "recorded", key, -1);
+}
+
 void cr_queue_add_after(struct cr_queue *queue, const char *key, int64_t delay_ms)
 {
     note(queue, "after", key, delay_ms);
@@ -74,7 +79,7 @@ struct outcome {
     int64_t requeue_after_ms;
     const char *recorded; /* with the key "k" */
     const char *result;
-    bool unrecorded;
+    bool is_recorded;
 };
 
 struct scene {
@@ -97,7 +102,7 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     scene->dirty = scene->dirty || result->requeue_after_ms || err->kind != CR_ERR_NONE || err->retry_after_ms;
     pthread_mutex_unlock(&scene->lock);
     result->requeue_after_ms = outcome->requeue_after_ms;
-    result->unrecorded = outcome->unrecorded;
+    result->recorded = outcome->is_recorded;
     if (outcome->kind == CR_ERR_NONE)
         return true;
     cr_error_set(err, outcome->kind, "as told");
@@ -155,8 +160,9 @@ static void the_kind_of_trouble_decides_the_least_delay(void **state)
         {"done: its backoff is forgotten, and nothing more", CR_ERR_NONE, 0, 0, "forget k; done k; ", "success"},
         {"done for now: again after a while, backoff forgotten", CR_ERR_NONE, 0, 1500,
          "forget k; after k 1500; done k; ", "requeue_after"},
-        {"done for now, and the record is still to be written", CR_ERR_NONE, 0, 1500, "after k 1500; done k; ",
-         "requeue_after", .unrecorded = true},
+        {"done, and on record", CR_ERR_NONE, 0, 0, "recorded k; forget k; done k; ", "success", .is_recorded = true},
+        {"on record, although not all was done", CR_ERR_FORBIDDEN, 0, 0, "recorded k; backoff k 10000; done k; ",
+         "error", .is_recorded = true},
         {"a negative while is none", CR_ERR_NONE, 0, -5, "forget k; done k; ", "success"},
         {"the network: the queue's own backoff", CR_ERR_TRANSIENT, 0, 0, "backoff k 0; done k; ", "error"},
         {"a 503 that says when", CR_ERR_TRANSIENT, 2000, 0, "backoff k 2000; done k; ", "error"},

@@ -243,14 +243,17 @@ static bool reconcile_policy(struct cr_control_plane_controller *controller, con
     CR_CLEANUP(cr_control_plane_policy) struct cr_control_plane_policy policy;
     cr_control_plane_record_read(json, &record);
     cr_requeue(result, RESYNC_MS);
-    if (!cr_control_plane_policy_decode(json, &policy, &problem))
-        return report_problem(controller, &record, "Invalid", problem.text, err);
-    if (cr_control_plane_cache_ready(controller->cache, &problem))
-        return run(controller, &policy, &record, result, err);
-    if (problem.kind != CR_ERR_TRANSIENT && problem.kind != CR_ERR_THROTTLED)
-        return report_unread(controller, &record, &problem, result, err);
-    cr_requeue(result, SYNC_PAUSE_MS);
-    return true;
+    if (!cr_control_plane_policy_decode(json, &policy, &problem)) {
+        result->recorded = report_problem(controller, &record, "Invalid", problem.text, err);
+    } else if (cr_control_plane_cache_ready(controller->cache, &problem)) {
+        result->recorded = run(controller, &policy, &record, result, err);
+    } else if (problem.kind != CR_ERR_TRANSIENT && problem.kind != CR_ERR_THROTTLED) {
+        result->recorded = report_unread(controller, &record, &problem, result, err);
+    } else {
+        cr_requeue(result, SYNC_PAUSE_MS);
+        return true;
+    }
+    return result->recorded;
 }
 
 /* --- when --- */
@@ -320,6 +323,7 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     find_policies(controller->cache, &policies);
     if (!policies.len) {
         forget(controller);
+        result->recorded = true;
         return take_all_back(controller, err);
     }
     return report_conflicts(controller, &policies, err) &&

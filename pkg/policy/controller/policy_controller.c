@@ -61,7 +61,7 @@ struct reconcile_context {
     bool planned;         /* what is under way for it is known */
     bool planned_soon;    /* it waits for what is still to come */
     bool waits_for_limit; /* nothing else holds a restart */
-    bool reported;        /* the status is as the last plan has it */
+    bool reported;        /* its status was written, or was as it should be */
 };
 
 static void on_policy(void *arg, const char *key)
@@ -530,13 +530,13 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     if (!split_key(key, &ns, &name))
         return cr_error_set(err, CR_ERR_INTERNAL, "'%s' is not a key", key);
     struct reconcile_context context = {.controller = controller, .key = key, .result = result};
-    result->unrecorded = must_wait(&context);
-    if (result->unrecorded)
+    if (must_wait(&context))
         return true;
     CR_CLEANUP(cr_snapshot)
     struct cr_snapshot *snapshot = cr_cache_get(controller->cache, CR_CACHED_POLICIES, ns, name);
     if (!snapshot) {
         forget(controller, key, ns, name);
+        result->recorded = true;
         return true;
     }
     const char *problem = NULL;
@@ -548,7 +548,7 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
         done = report_invalid(&context, snapshot, problem, err);
     else if (!context.policy->deleting)
         done = run_valid(&context, snapshot, err);
-    result->unrecorded = !context.reported && !(context.policy && context.policy->deleting);
+    result->recorded = context.reported || (context.policy && context.policy->deleting);
     line_up(&context, ns, done);
     cr_policy_status_dispose(&context.status);
     free(context.resource_version);

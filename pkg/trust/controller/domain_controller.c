@@ -129,13 +129,13 @@ static bool report(struct reconcile_context *context, const struct cr_domain_pla
 {
     int64_t pause = plan->record_first || context->acted ? 0 : status_pause_ms(context);
     if (pause) {
-        context->result->unrecorded = true;
         cr_requeue(context->result, pause);
         return true;
     }
     bool wrote = false;
     if (!write_status(context, &plan->status, &wrote, err))
         return false;
+    context->result->recorded = true;
     for (size_t i = 0; wrote && i < plan->events_len; i++)
         say(context, plan->events[i].warning, plan->events[i].reason, plan->events[i].message);
     cr_domain_metrics_show(context->controller->metrics, context->domain, &context->recorded);
@@ -252,7 +252,6 @@ static bool run(struct reconcile_context *context, struct cr_error *err)
 {
     struct cr_domain_controller *controller = context->controller;
     if (waits_for_namespaces(context)) {
-        context->result->unrecorded = true;
         cr_requeue(context->result, NAMESPACES_PAUSE_MS);
         return true;
     }
@@ -301,6 +300,7 @@ static bool report_invalid(struct reconcile_context *context, const struct cr_sn
     cr_domain_plan_invalid(&context->status, cr_obj_generation(snapshot->json), problem, cr_clock_wall_ms(), &after);
     bool wrote = false;
     bool done = write_status(context, &after, &wrote, err);
+    context->result->recorded = done;
     if (wrote)
         say(context, true, "Invalid", problem);
     cr_domain_metrics_show(context->controller->metrics, stand_in, &after);
@@ -338,7 +338,6 @@ static bool must_wait(struct reconcile_context *context)
     if (!pause && cr_harness_cache_lags(context->controller->harness, context->key))
         pause = LAG_PAUSE_MS;
     cr_requeue(context->result, pause);
-    context->result->unrecorded = pause > 0;
     if (pause)
         return true;
     cr_autofree char *key = note_key(context, "turn");
@@ -397,6 +396,7 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     if (snapshot)
         return reconcile_domain(controller, key, snapshot, result, err);
     forget(controller, key, ns, slash + 1);
+    result->recorded = true;
     return true;
 }
 

@@ -699,6 +699,16 @@ static void take_away(struct object *object)
     object->now = (struct content){0};
 }
 
+/* Before that, what cannot be read may never have been the domain's, and nothing waits for it. */
+static bool is_recorded(struct game *g, int i)
+{
+    char name[4];
+    snprintf(name, sizeof name, "o%d", i);
+    const struct cr_domain_object_status *record =
+        cr_domain_status_object(&g->recorded, i == UNCOVERED ? "ConfigMap" : "Secret", "ns", name);
+    return record && *record->trust;
+}
+
 /* A program that knows what it has put there once, and puts it back. */
 static void put_back(struct game *g, struct object *object)
 {
@@ -754,7 +764,7 @@ static void stir(struct game *g)
         distrust(g);
         break;
     case 14:
-        if (!g->naive)
+        if (!g->naive && is_recorded(g, (int)(object - g->objects)))
             object->unread = !object->unread;
         break;
     default:

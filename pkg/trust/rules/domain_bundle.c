@@ -133,7 +133,8 @@ static bool is_any_costly(const struct domain_ctx *ctx)
 
 static bool may_shrink(struct domain_ctx *ctx)
 {
-    if (!ctx->arrived || misses_any(ctx) || has_been_overwritten(ctx) || is_any_costly(ctx))
+    if (!ctx->arrived || misses_any(ctx) || has_been_overwritten(ctx) || is_any_costly(ctx) ||
+        cr_domain_would_cut_off(ctx, ctx->retained))
         return false;
     switch (ctx->world->domain->retire) {
     case CR_RETIRE_NEXT_ROTATION:

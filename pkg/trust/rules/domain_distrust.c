@@ -172,11 +172,20 @@ static bool misses_any(const struct domain_ctx *ctx)
     return false;
 }
 
+static bool would_cut_off(const struct domain_ctx *ctx)
+{
+    cr_autofree bool *kept = cr_calloc(ctx->world->cas_len + 1, sizeof *kept);
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+        kept[ca] = !ctx->distrusted[ca];
+    return cr_domain_would_cut_off(ctx, kept);
+}
+
 bool cr_domain_drops_distrusted(const struct domain_ctx *ctx)
 {
     bool is_under_way = ctx->waits || ctx->holds || ctx->switches || ctx->has_next;
     bool is_free = ctx->overdue || (!loses_leaf(ctx) && !misses_any(ctx));
-    return cr_domain_publishes_distrusted(ctx) && is_any_current(ctx) && ctx->arrived && !is_under_way && is_free;
+    return cr_domain_publishes_distrusted(ctx) && is_any_current(ctx) && ctx->arrived && !is_under_way && is_free &&
+           (ctx->overdue || !would_cut_off(ctx));
 }
 
 /* --- when no reader trusts them any more --- */

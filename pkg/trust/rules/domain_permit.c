@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+
 /* --- what has arrived --- */
 
 static bool trusts_ca(const struct domain_ctx *ctx, const struct cr_domain_evidence *evidence, size_t ca)
@@ -40,6 +42,44 @@ void cr_domain_plan_arrivals(struct domain_ctx *ctx)
     for (size_t i = 0; i < ctx->world->objects_len; i++)
         if (cr_domain_is_there(ctx, i))
             add_arrival(ctx, i);
+}
+
+/* --- whether a CA may go --- */
+
+static bool is_verified_by_any(const struct domain_ctx *ctx, const struct cr_domain_leaf_view *leaf, const bool *cas)
+{
+    for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+        if (cas[ca] && cr_domain_leaf_verifies(leaf, ca))
+            return true;
+    return false;
+}
+
+/* Every leaf that is in use verifies against one of these. */
+static bool verify_all(const struct domain_ctx *ctx, const bool *cas)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++) {
+        const struct cr_domain_object *object = &ctx->world->objects[i];
+        bool is_in_use = cr_domain_keeps_cas(object) && cr_domain_is_usable(&object->published) &&
+                         object->published.not_after_ms > ctx->world->now_ms;
+        if (is_in_use && !is_verified_by_any(ctx, &object->published, cas))
+            return false;
+    }
+    return true;
+}
+
+bool cr_domain_would_cut_off(const struct domain_ctx *ctx, const bool *kept)
+{
+    cr_autofree bool *trusted = cr_calloc(ctx->world->cas_len + 1, sizeof *trusted);
+    for (size_t i = 0; i < ctx->world->objects_len; i++) {
+        const struct cr_domain_evidence *evidence = cr_domain_evidence_of(ctx, i);
+        if (!cr_domain_is_there(ctx, i) || !cr_domain_has_bundle(ctx, &ctx->world->objects[i]))
+            continue;
+        for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
+            trusted[ca] = kept[ca] && evidence && trusts_ca(ctx, evidence, ca);
+        if (!verify_all(ctx, trusted))
+            return true;
+    }
+    return false;
 }
 
 /* --- whether a leaf may be published --- */

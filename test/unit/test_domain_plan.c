@@ -168,6 +168,8 @@ static const struct plan_case cases[] = {
      RETIRING},
     {"not while a reader trusts a leaf by no other CA", "issue cross distrust-a", "aB",
      {{"ba", "1ab", "*"}, {"a", NULL, "*"}}, "1:ba", TRUSTING},
+    {"one that may not be written keeps its own, and no other", "issue cross distrust-a", "aB",
+     {{"ba", "1ab", "*"}, {"a", NULL, "*", .refused = CR_TRUST_FORBIDDEN}}, "0:b", RETIRING},
     {"not while a leaf has not", "issue distrust-a was-switching", "aB", {{"ba", "1b", "*-"}}, "", HELD},
     {"not before another CA is the current one", "issue staging was-switching distrust-a", "AB",
      {{"ba", "1b", "*", .previous = "2a"}}, "promote", SWITCHING},

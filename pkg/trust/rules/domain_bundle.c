@@ -131,11 +131,8 @@ static bool is_any_costly(const struct domain_ctx *ctx)
     return false;
 }
 
-static bool may_shrink(struct domain_ctx *ctx)
+static bool is_time(const struct domain_ctx *ctx)
 {
-    if (!ctx->arrived || misses_any(ctx) || has_been_overwritten(ctx) || is_any_costly(ctx) ||
-        cr_domain_would_cut_off(ctx, ctx->retained))
-        return false;
     switch (ctx->world->domain->retire) {
     case CR_RETIRE_NEXT_ROTATION:
         return begins(ctx);
@@ -145,6 +142,12 @@ static bool may_shrink(struct domain_ctx *ctx)
         break;
     }
     return false;
+}
+
+static bool may_shrink(struct domain_ctx *ctx)
+{
+    return ctx->arrived && !misses_any(ctx) && !has_been_overwritten(ctx) && !is_any_costly(ctx) && is_time(ctx) &&
+           !cr_domain_would_cut_off(ctx, ctx->retained);
 }
 
 /* --- of each object --- */

@@ -54,29 +54,34 @@ static bool is_verified_by_any(const struct domain_ctx *ctx, const struct cr_dom
     return false;
 }
 
-/* Every leaf that is in use verifies against one of these. */
-static bool verify_all(const struct domain_ctx *ctx, const bool *cas)
+/* A leaf that is in use verifies against one of those, and against none of these. */
+static bool is_any_lost(const struct domain_ctx *ctx, const bool *those, const bool *these)
 {
     for (size_t i = 0; i < ctx->world->objects_len; i++) {
         const struct cr_domain_object *object = &ctx->world->objects[i];
         bool is_in_use = cr_domain_keeps_cas(object) && cr_domain_is_usable(&object->published) &&
                          object->published.not_after_ms > ctx->world->now_ms;
-        if (is_in_use && !is_verified_by_any(ctx, &object->published, cas))
-            return false;
+        if (is_in_use && is_verified_by_any(ctx, &object->published, those) &&
+            !is_verified_by_any(ctx, &object->published, these))
+            return true;
     }
-    return true;
+    return false;
 }
 
 bool cr_domain_would_cut_off(const struct domain_ctx *ctx, const bool *kept)
 {
-    cr_autofree bool *trusted = cr_calloc(ctx->world->cas_len + 1, sizeof *trusted);
+    size_t len = ctx->world->cas_len;
+    cr_autofree bool *trusted = cr_calloc(2 * len + 1, sizeof *trusted);
+    bool *trusted_then = trusted + len;
     for (size_t i = 0; i < ctx->world->objects_len; i++) {
         const struct cr_domain_evidence *evidence = cr_domain_evidence_of(ctx, i);
-        if (!cr_domain_is_there(ctx, i) || !cr_domain_has_bundle(ctx, &ctx->world->objects[i]))
+        if (!evidence || !cr_domain_may_write(&ctx->world->objects[i]))
             continue;
-        for (size_t ca = 0; ca < ctx->world->cas_len; ca++)
-            trusted[ca] = kept[ca] && evidence && trusts_ca(ctx, evidence, ca);
-        if (!verify_all(ctx, trusted))
+        for (size_t ca = 0; ca < len; ca++) {
+            trusted[ca] = trusts_ca(ctx, evidence, ca);
+            trusted_then[ca] = trusted[ca] && kept[ca];
+        }
+        if (is_any_lost(ctx, trusted, trusted_then))
             return true;
     }
     return false;

@@ -116,8 +116,9 @@ void cr_domain_plan_progress(struct domain_ctx *ctx);     /* domain_progress.c: 
 /* domain_permit.c: whether no reader loses anything when a leaf that verifies against these CAs is published there;
  * else the one that would, in *blocker. */
 bool cr_domain_may_publish(const struct domain_ctx *ctx, size_t object, const bool *verifies, size_t *blocker);
-/* Whether some reader is not known to trust some leaf by one of the CAs that are kept (by their index). An object that
- * could not be written for a whole rotation has only the CA of before, by which a cross-signed leaf still verifies. */
+/* Whether a reader of what may be written trusts a leaf now, and by none of the CAs that are kept (by their index). An
+ * object that could not be written for a whole rotation has only the CA of before, by which a cross-signed leaf still
+ * verifies. */
 bool cr_domain_would_cut_off(const struct domain_ctx *ctx, const bool *kept);
 /* It is trusted by all that trust what is published there, known or not. */
 bool cr_domain_is_equivalent(const struct domain_ctx *ctx, size_t object, const bool *verifies);

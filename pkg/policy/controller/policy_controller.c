@@ -61,7 +61,6 @@ struct reconcile_context {
     bool planned;         /* what is under way for it is known */
     bool planned_soon;    /* it waits for what is still to come */
     bool waits_for_limit; /* nothing else holds a restart */
-    bool reported;        /* its status was written, or was as it should be */
 };
 
 static void on_policy(void *arg, const char *key)
@@ -193,7 +192,7 @@ static bool report(struct reconcile_context *context, const struct cr_gathered *
     bool wrote = false;
     if (!write_status(context, &plan->status, &wrote, err))
         return false;
-    context->reported = true;
+    context->result->recorded = true;
     if (wrote)
         cr_act_say(&context->controller->actor, gathered, plan);
     show_metrics(context, &gathered->world, &plan->status);
@@ -343,8 +342,8 @@ static bool report_unseen(struct reconcile_context *context, const char *problem
     cr_plan_unseen(&context->status, context->policy->generation, problem, cr_clock_wall_ms(), &after);
     bool wrote = false;
     show_metrics(context, NULL, &after);
-    context->reported = write_status(context, &after, &wrote, err);
-    return context->reported;
+    context->result->recorded = write_status(context, &after, &wrote, err);
+    return context->result->recorded;
 }
 
 static bool go_round(struct reconcile_context *context, const struct cr_world_source *source,
@@ -432,7 +431,7 @@ static bool report_invalid(struct reconcile_context *context, const struct cr_sn
     bool wrote = false;
     show_metrics(context, NULL, &after);
     bool done = write_status(context, &after, &wrote, err);
-    context->reported = done;
+    context->result->recorded = done;
     context->policy = NULL;
     if (!done || !wrote)
         return done;
@@ -546,9 +545,10 @@ static bool reconcile(void *arg, const char *key, struct cr_reconcile_result *re
     bool done = true;
     if (!context.policy)
         done = report_invalid(&context, snapshot, problem, err);
-    else if (!context.policy->deleting)
+    else if (context.policy->deleting)
+        result->recorded = true;
+    else
         done = run_valid(&context, snapshot, err);
-    result->recorded = context.reported || (context.policy && context.policy->deleting);
     line_up(&context, ns, done);
     cr_policy_status_dispose(&context.status);
     free(context.resource_version);

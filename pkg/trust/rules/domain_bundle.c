@@ -94,15 +94,6 @@ static bool is_over(const struct domain_ctx *ctx)
            !ctx->is_put_back;
 }
 
-/* Consumers that present a leaf of a deleted object are not considered before it is there again. */
-static bool misses_any(const struct domain_ctx *ctx)
-{
-    for (size_t i = 0; i < ctx->world->objects_len; i++)
-        if (cr_domain_is_missed(ctx, i))
-            return true;
-    return false;
-}
-
 /* Another program has overwritten a leaf lately. It may put it back once more, and that leaf's CA must be trusted then.
  */
 static bool has_been_overwritten(struct domain_ctx *ctx)
@@ -146,8 +137,8 @@ static bool is_time(const struct domain_ctx *ctx)
 
 static bool may_shrink(struct domain_ctx *ctx)
 {
-    return ctx->arrived && !misses_any(ctx) && !has_been_overwritten(ctx) && !is_any_costly(ctx) && is_time(ctx) &&
-           !cr_domain_would_cut_off(ctx, ctx->retained);
+    return ctx->arrived && !cr_domain_misses_any(ctx) && !has_been_overwritten(ctx) && !is_any_costly(ctx) &&
+           is_time(ctx) && !cr_domain_would_cut_off(ctx, ctx->retained);
 }
 
 /* --- of each object --- */

@@ -164,14 +164,6 @@ static bool loses_leaf(const struct domain_ctx *ctx)
     return false;
 }
 
-static bool misses_any(const struct domain_ctx *ctx)
-{
-    for (size_t i = 0; i < ctx->world->objects_len; i++)
-        if (cr_domain_is_missed(ctx, i))
-            return true;
-    return false;
-}
-
 static bool would_cut_off(const struct domain_ctx *ctx)
 {
     cr_autofree bool *kept = cr_calloc(ctx->world->cas_len + 1, sizeof *kept);
@@ -183,9 +175,8 @@ static bool would_cut_off(const struct domain_ctx *ctx)
 bool cr_domain_drops_distrusted(const struct domain_ctx *ctx)
 {
     bool is_under_way = ctx->waits || ctx->holds || ctx->switches || ctx->has_next;
-    bool is_free = ctx->overdue || (!loses_leaf(ctx) && !misses_any(ctx));
-    return cr_domain_publishes_distrusted(ctx) && is_any_current(ctx) && ctx->arrived && !is_under_way && is_free &&
-           (ctx->overdue || !would_cut_off(ctx));
+    return cr_domain_publishes_distrusted(ctx) && is_any_current(ctx) && ctx->arrived && !is_under_way &&
+           (ctx->overdue || (!loses_leaf(ctx) && !cr_domain_misses_any(ctx) && !would_cut_off(ctx)));
 }
 
 /* --- when no reader trusts them any more --- */

@@ -65,6 +65,8 @@ bool cr_domain_is_foreign(const struct cr_domain_object *object);
 bool cr_domain_is_ca_bundle(const struct domain_ctx *ctx, const struct cr_domain_object *object);
 /* It was ours and has been deleted, or cannot be read: its readers have what was there, until it is there again. */
 bool cr_domain_is_missed(const struct domain_ctx *ctx, size_t object);
+/* One is: consumers that present its leaf are not considered before it is there again. */
+bool cr_domain_misses_any(const struct domain_ctx *ctx);
 /* Ours, with something that consumers may read. */
 bool cr_domain_is_there(const struct domain_ctx *ctx, size_t object);
 bool cr_domain_has_bundle(const struct domain_ctx *ctx, const struct cr_domain_object *object);

@@ -45,6 +45,14 @@ bool cr_domain_is_missed(const struct domain_ctx *ctx, size_t at)
     }
 }
 
+bool cr_domain_misses_any(const struct domain_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->world->objects_len; i++)
+        if (cr_domain_is_missed(ctx, i))
+            return true;
+    return false;
+}
+
 /* What cannot be read (no evidence, then) may have readers as well. */
 bool cr_domain_is_there(const struct domain_ctx *ctx, size_t at)
 {

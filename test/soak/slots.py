@@ -107,11 +107,13 @@ class Slot:
         generation = deployment["metadata"]["generation"]
         if generation != self.generation:
             return f"the Deployment is at generation {generation}, not {self.generation}"
-        if not manifests.converged(policy):
-            return "the policy has not converged"
         memory = manifests.settled(policy)
         if self.kind.by_label and not self.labelled:
-            return "the Secret without the label is remembered" if memory else ""
+            if memory:
+                return "the Secret without the label is remembered"
+            return "" if manifests.has_no_secret(policy) else "the policy does not say that it has no Secret"
+        if not manifests.converged(policy):
+            return "the policy has not converged"
         settled = memory.get(self.name, {})
         if self.kind.opaque:
             found = next(each for each in policy["status"]["secrets"] if each["name"] == self.name) if settled else {}

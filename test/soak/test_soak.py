@@ -116,6 +116,8 @@ def test_nothing_is_missed_repeated_or_grows(
         churn.create()
         _wait_settled(churn)
         faults = Faults(control_plane, api, gate, accounts, churn.step)
+        faults.each_once()
+        _wait_settled(churn)
         sampler = Sampler(operators[0].process.pid, lambda: _series(operators[0]))
         with sampler:
             _soak(seconds, churn, faults, operators)

@@ -80,6 +80,13 @@ def converged(policy: Object) -> bool:
     )
 
 
+def has_no_secret(policy: Object) -> bool:
+    """By its own word, of the policy as it is now: none that it selects is there."""
+    status = policy.get("status") or {}
+    reasons = {each["type"]: each["reason"] for each in status.get("conditions", [])}
+    return status.get("observedGeneration") == policy["metadata"]["generation"] and reasons.get("Converged") == "NoSecret"
+
+
 def settled(policy: Object) -> dict[str, Object]:
     """What it remembers of each Secret as settled."""
     secrets: Sequence[Object] = (policy.get("status") or {}).get("secrets", [])

@@ -20,7 +20,7 @@ Secret of such a Deployment, has `retire: Converged`, and its pods take clients 
 
 *Columns* are Stage, Converged and Problem of `kubectl get crp`, or of `kubectl get td`. *Conditions* are Converged, and each other one that is not as it should be. *Wait*: whether the
 command of [Waiting in a script](operations.md#waiting-in-a-script) comes to an end; of a trust domain, whether what was asked for last is done (`lastHandledToken`, `distrusted[].gone`) and Converged is True. *Alerts* are without `Certroll`, and wait for seconds here. *Events* are certroll's Warnings.
-A line is what is said once the situation has come about. What lasts is told otherwise when a deadline has passed: `Gated` becomes `NotVerified`, with `PolicyDegraded`, as some lines have it.
+A line is what is said in the end. Until a deadline has passed, `Gated` may stand where it has `NotVerified`, and `PolicyDegraded` be missing.
 
 """
 _HEAD = "| situation | truth | columns | conditions | wait | alerts | events |\n| --- | --- | --- | --- | --- | --- | --- |\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
@@ -55,7 +54,7 @@ class Sampler(Ticker):
 
 @dataclass(frozen=True)
 class Growth:
-    """Of the medians of the second and of the last quarter: one is after the warm-up, and none minds a peak."""
+    """Of the least in the second and in the last quarter: one is after the warm-up, and what is let go again is no growth."""
 
     what: str
     before: float
@@ -74,10 +73,10 @@ def growth(samples: Sequence[Sample], bounds: dict[str, float]) -> list[Growth]:
     quarter = len(samples) // 4
     second, last = samples[quarter : 2 * quarter], samples[-quarter:]
 
-    def median(part: Sequence[Sample], what: str) -> float:
-        return statistics.median(getattr(sample, what) for sample in part)
+    def least(part: Sequence[Sample], what: str) -> float:
+        return min(getattr(sample, what) for sample in part)
 
-    return [Growth(what, median(second, what), median(last, what), bound) for what, bound in bounds.items()]
+    return [Growth(what, least(second, what), least(last, what), bound) for what, bound in bounds.items()]
 
 
 def save(samples: Sequence[Sample], path: Path) -> None:

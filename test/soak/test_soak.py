@@ -42,7 +42,7 @@ _LOOK = 3.0  # seconds between two looks at everything
 _FAULT = 20.0  # seconds between two faults
 _SETTLE = 300.0  # for the last change to come to its end; usually a second or two
 
-# What is really lost grows with each of the hundreds of changes and faults between the two medians: 256 KiB are 500 bytes of each.
+# What is really lost grows with each of the hundreds of changes and faults between the two: 256 KiB are 500 bytes of each.
 # Less than that is what a heap does by itself: pages that are touched for the first time, holes of other sizes.
 # Code that is run for the first time is resident, too, but neither private nor dirty. Series begin when something comes to pass for
 # the first time (an answer, a kind of failure), a few now and then; one left behind by each restart or policy would be hundreds.
@@ -249,5 +249,5 @@ def _report(
         f"seed {seed}; {len(sampler.samples)} samples, in build/soak.csv; peak {peak} KiB resident",
         f"{churn.restarts} restarts, none missed or repeated; changes: {churn.done}",
         f"faults: {faults.done}; {gate.cuts} connections cut",
-        "medians of the second and the last quarter: " + "; ".join(map(str, grown)),
+        "least in the second and in the last quarter: " + "; ".join(map(str, grown)),
     ])

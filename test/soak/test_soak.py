@@ -42,7 +42,7 @@ _LOOK = 3.0  # seconds between two looks at everything
 _FAULT = 20.0  # seconds between two faults
 _SETTLE = 300.0  # for the last change to come to its end; usually a second or two
 
-# What is really lost grows with each of the hundreds of changes and faults between the two: 256 KiB are 500 bytes of each.
+# What is really lost grows with each of the hundreds of changes and faults between the two quarters: 256 KiB are 500 bytes of each.
 # Less than that is what a heap does by itself: pages that are touched for the first time, holes of other sizes.
 # Code that is run for the first time is resident, too, but neither private nor dirty. Series begin when something comes to pass for
 # the first time (an answer, a kind of failure), a few now and then; one left behind by each restart or policy would be hundreds.

@@ -70,21 +70,27 @@ def listed(*deployments: str) -> list[Object]:
 
 def converged(policy: Object) -> bool:
     """By its own word, of the policy as it is now, with nothing under way."""
+    return _is_at_rest(policy) and _condition(policy, "Converged").get("status") == "True"
+
+
+def has_no_secret(policy: Object) -> bool:
+    """By its own word, of the policy as it is now, with nothing under way: none that it selects is there."""
+    return _is_at_rest(policy) and _condition(policy, "Converged").get("reason") == "NoSecret"
+
+
+def _is_at_rest(policy: Object) -> bool:
     status = policy.get("status") or {}
-    conditions = {each["type"]: each["status"] for each in status.get("conditions", [])}
     return (
         status.get("observedGeneration") == policy["metadata"]["generation"]
-        and conditions.get("Converged") == "True"
         and not any(each.get("pending") or each.get("problem") for each in status.get("secrets", []))
         and all(each.get("state", "Idle") in ("Idle", "Converged") for each in status.get("consumers", []))
     )
 
 
-def has_no_secret(policy: Object) -> bool:
-    """By its own word, of the policy as it is now: none that it selects is there."""
-    status = policy.get("status") or {}
-    reasons = {each["type"]: each["reason"] for each in status.get("conditions", [])}
-    return status.get("observedGeneration") == policy["metadata"]["generation"] and reasons.get("Converged") == "NoSecret"
+def _condition(policy: Object, kind: str) -> Object:
+    """Empty when it is not there."""
+    conditions: Sequence[Object] = (policy.get("status") or {}).get("conditions", [])
+    return next((each for each in conditions if each["type"] == kind), {})
 
 
 def settled(policy: Object) -> dict[str, Object]:

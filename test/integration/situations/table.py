@@ -384,7 +384,7 @@ _POLICIES = {
     "window": Situation("No window is open.", _spec(restart={"windows": _CLOSED})),
     "breaker": Situation("The second change within an hour, and one restart is allowed.", _twice, _with(restart={"breaker": {"restarts": 1, "within": "1h"}})),
     "coalesce": Situation("coalesce: 10m.", _spec(restart={"coalesce": "10m"})),
-    "unknown-report": Situation("Software that nobody knows, with discover.unknown: Report.", _spec(discover={"enabled": True, "unknown": "Report"})),
+    "unknown-report": Situation("Unknown software, with discover.unknown: Report.", _spec(discover={"enabled": True, "unknown": "Report"})),
     "wrong-secret": Situation("The name of the Secret is wrong.", begin=_with(secrets=[{"name": "misspelled"}]), settles=False),
     "selects-nothing": Situation(
         "No Secret has the labels.", begin=_with(secrets=None, secretSelector={"matchLabels": {"none": "has"}}), settles=False

@@ -149,6 +149,8 @@ class Delivered(Shop):
         self.commit()
         self.delivery.follow(self._repository, self._revision, self.place.ground.namespace)
         self.place.wait_settled()
+        for _ in range(2):  # Argo CD takes what it has just applied for drift while its cache is older, and applies it again
+            self.look_again()
         self.wait_health(HEALTHY)
 
     def end(self) -> None:

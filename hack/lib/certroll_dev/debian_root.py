@@ -117,19 +117,22 @@ def native() -> str:
 
 
 @contextlib.contextmanager
-def locked(arch: str, *, fresh: bool = False) -> Iterator[Root]:
-    """Today's Debian for the architecture, made if there is none, or in any case with `fresh`. Those of other days are removed;
-    that of another checkout, which may have other packages, stays."""
+def locked(arch: str, *, fresh: bool = False, any_day: bool = False) -> Iterator[Root]:
+    """Today's Debian for the architecture, made if there is none, or in any case with `fresh`. With `any_day`, for tests, the newest that
+    there is, so that a run over midnight needs no archive. Others of other days are removed; that of another checkout, which may have
+    other packages, stays."""
     _check()
     with locks.locked(paths.cache_dir() / "locks" / f"{SUITE}-{arch}.lock", f"another use of Debian's {SUITE} for {arch}"):
         packages = _packages(arch)
         sources, settings = _sources(), _settings()
         key = hashlib.sha256("\n".join([*packages, *_BESIDE, *sources]).encode()).hexdigest()[:12]
         folder = _cache() / f"{SUITE}-{arch}-{_today()}-{key}"
+        if any_day:
+            folder = max(_cache().glob(f"{SUITE}-{arch}-*-{key}"), default=folder)
         if fresh or not folder.exists():
             _make(folder, arch, packages, sources, settings)
         for old in _cache().glob(f"{SUITE}-{arch}-*"):
-            if not old.name.startswith(f"{SUITE}-{arch}-{_today()}-"):
+            if old != folder and not old.name.startswith(f"{SUITE}-{arch}-{_today()}-"):
                 shutil.rmtree(old)
         yield Root(folder, arch)
 

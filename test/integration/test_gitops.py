@@ -148,10 +148,7 @@ class Delivered(Shop):
         self.place.rotate()
         self.commit()
         self.delivery.follow(self._repository, self._revision, self.place.ground.namespace)
-        self.place.wait_settled()
-        for _ in range(2):  # Argo CD takes what it has just applied for drift while its cache is older, and applies it again
-            self.look_again()
-        self.wait_health(HEALTHY)
+        self.wait_at_rest()
 
     def end(self) -> None:
         self.delivery.forget(self._repository)
@@ -166,6 +163,13 @@ class Delivered(Shop):
     def deliver(self, **what: Any) -> None:
         self.commit(**what)
         self.look_again()
+
+    def wait_at_rest(self) -> None:
+        """The rotation and the tool: Argo CD takes what it has just applied for drift while its cache is older, and applies it again."""
+        self.place.wait_settled()
+        for _ in range(2):
+            self.look_again()
+        self.wait_health(HEALTHY)
 
     def wait_health(self, health: str) -> None:
         try:
@@ -203,10 +207,7 @@ def test_a_rotation_and_a_commit_are_one_rollout_each(shop: Delivered) -> None:
         shop.wait_rolled(2)
         wait_until("the rotation to be told", lambda: PROGRESSING in heard.health, _DEADLINE_S)
         pods.let_go(shop.name)
-        shop.place.wait_settled()
-        for _ in range(2):
-            shop.look_again()
-        shop.wait_health(HEALTHY)
+        shop.wait_at_rest()
         wait_until("the end to be told", lambda: heard.health[-1] == HEALTHY)
     assert not heard.drift and DEGRADED not in heard.health, str(heard)
     assert shop.delivery.changes(shop.name) == written, "it has written something, and nobody has changed the repository"
@@ -215,10 +216,7 @@ def test_a_rotation_and_a_commit_are_one_rollout_each(shop: Delivered) -> None:
     marks = shop.marks()
     shop.deliver(version="2")
     shop.wait_rolled(3)
-    shop.place.wait_settled()
-    for _ in range(2):
-        shop.look_again()
-    shop.wait_health(HEALTHY)
+    shop.wait_at_rest()
     assert shop.rollouts() == (3, 3)
     assert shop.marks() == marks, "the commit has undone the restart"
 
@@ -266,10 +264,7 @@ def test_a_restart_time_in_the_repository_costs_a_rollout_each_time_unless_spare
     shop.delivery.spare(shop.name)
     shop.look_again()
     shop.place.rotate()
-    shop.place.wait_settled()
-    for _ in range(2):
-        shop.look_again()
-    shop.wait_health(HEALTHY)
+    shop.wait_at_rest()
     assert shop.rollouts()[0] == before + 1
     shop.deliver(version="2", **written)
     wait_until("the rollout of the commit", lambda: shop.rollouts()[0] > before + 1, _DEADLINE_S)
